@@ -20,7 +20,7 @@ import jaxsight
 from jaxsight.compiler.answer import answer
 from jaxsight.events import Refresh
 from jaxsight.features.named_function import compiled_function
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.rules.finding import Finding
 from jaxsight.session import Session
 from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jaxsight.settings import read_project
-from jaxsight.settings.reading import DEEPEST
+from jaxsight.settings.reading import DEEPEST, read_project
 
 
 def test_the_depth_that_is_named_is_read_and_no_deeper(tmp_path: Path) -> None:

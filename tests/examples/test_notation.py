@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.examples.notation.chunk_text import ChunkText
-from jaxsight.examples.notation.dtypes import DTYPES, KEY_TAGS, short
-from jaxsight.examples.notation.meshes import (
+from jaxsight.examples.notation.parser import parse_example
+from jaxsight.examples.notation.shapes import (
     TYPES,
     AxisSize,
     MeshAxes,
+    Sizes,
     read_mesh,
     to_mesh,
 )
-from jaxsight.examples.notation.parser import parse_example
-from jaxsight.examples.notation.shapes import Sizes
-from jaxsight.examples.notation.tokens import TokenReader
+from jaxsight.examples.notation.tokens import ChunkText, TokenReader
 from jaxsight.examples.notation.values import (
+    DTYPES,
+    KEY_TAGS,
     Arithmetic,
     Array,
     Axis,
@@ -32,6 +32,7 @@ from jaxsight.examples.notation.values import (
     Number,
     Size,
     TreeNode,
+    short,
     show,
     show_size,
     to_spec,

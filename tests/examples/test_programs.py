@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.examples.programs import texts
+from jaxsight.examples.programs import ranking
 from jaxsight.examples.programs.entries import entries_in
 from jaxsight.examples.programs.ranking import imports_in, places_of
 from jaxsight.queries.dry_runs.project_files import ProgramFiles
@@ -194,11 +194,11 @@ def test_programs_begin_at_statements_main_and_functions_without_arguments(
 
 def test_lines_of_documents_and_doctests_are_kept() -> None:
     document = "# Title\n```python\nf(1)\n```\n~~~\nno\n~~~\n```py\nf(2)\n"
-    assert texts.of_markdown(document).split("\n") == ["", "", "f(1)", "", *4 * [""], "f(2)"]
+    assert ranking.code_of_markdown(document).split("\n") == ["", "", "f(1)", "", *4 * [""], "f(2)"]
     doctest = (
         'def f(x):\n    """\n    >>> y = (1,\n    ...      2)\n    (1, 2)\n    ... no\n    """'
     )
-    assert texts.of_doctests(doctest).split("\n") == ["", "", "y = (1,", "     2)"]
+    assert ranking.code_of_doctests(doctest).split("\n") == ["", "", "y = (1,", "     2)"]
 
 
 def test_a_doctest_of_another_function_is_a_program(tmp_path: Path) -> None:
@@ -212,13 +212,13 @@ def test_magics_of_a_notebook_are_left_out() -> None:
     cells = ["%matplotlib inline\nimport models", "%%bash\nrm x", "%%time\nmodels.f(1)", "f?"]
     text = json.dumps({"cells": [{"cell_type": "code", "source": cell} for cell in cells]})
     # `%%time` leaves the number of statements that it times.
-    statements = [line for line in texts.of_notebook(text).split("\n") if line]
+    statements = [line for line in ranking.code_of_notebook(text).split("\n") if line]
     assert statements == ["import models", "0 or 1", "models.f(1)"]
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"cells": 3}', '{"cells": [3, {}]}', "[" * 9999])
 def test_a_broken_notebook_has_no_program(text: str) -> None:
-    assert texts.of_notebook(text if text.startswith("{") else "{" + text) == ""
+    assert ranking.code_of_notebook(text if text.startswith("{") else "{" + text) == ""
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

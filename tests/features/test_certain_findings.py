@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from jaxsight.features.findings.report import report
 from jaxsight.rules.finding import finding_of
-from jaxsight.settings import Settings
+from jaxsight.settings.schema import Settings
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
 

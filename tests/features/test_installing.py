@@ -23,7 +23,7 @@ async def test_an_installation_ends_with_its_caller_or_its_session(
     script = '#!/bin/sh\n[ "$1 $2" = "-I -c" ] && echo py3.11 && exit\nmkdir -p "$4/bin"\nexec sleep 100\n'
     await asyncio.to_thread(python.write_text, script)
     await asyncio.to_thread(python.chmod, 0o755)
-    engine, steps = Engine.of(Projects()), asyncio.Queue[str]()
+    engine, steps = Engine(Projects()), asyncio.Queue[str]()
     retried: list[bool] = []
     installer = Installer(engine, lambda: retried.append(True))
     plan = InstallPlan("cuda", str(python), "0.12.0", "pypi.example", str(home))

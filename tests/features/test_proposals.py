@@ -17,8 +17,8 @@ from jaxsight.features.proposals.assumed import worth_proposing
 from jaxsight.queries.documents import Document
 from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
-from jaxsight.settings import read_project
 from jaxsight.settings.example_settings import ExampleSettings
+from jaxsight.settings.reading import read_project
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.replies import Traced
 from tests.marks import Mark

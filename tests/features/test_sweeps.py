@@ -15,8 +15,7 @@ from jaxsight.features.named_function import compiled_function
 from jaxsight.features.sweeps import sweep
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
-from jaxsight.sweeps.points import Sweep
-from jaxsight.sweeps.swept_sizes import SweptSize, parse
+from jaxsight.sweeps.points import Sweep, SweptSize, parse
 from tests.quiet import QUIET
 from tests.sessions import session_without_spare
 

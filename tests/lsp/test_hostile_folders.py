@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from jaxsight.settings import read_project
+from jaxsight.settings.reading import read_project
 from tests.lsp.client import Client, on, recorded
 from tests.quiet import QUIET
 

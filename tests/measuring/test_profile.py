@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from jaxsight.measuring.programs import DeviceRun, DeviceRuns, profiled
-from jaxsight.profiles.executed import Executed
-from jaxsight.profiles.folders import NoProfile
+from jaxsight.profiles.sources import NoProfile
+from jaxsight.profiles.timeline import Executed
 
 NANO = 1000
 

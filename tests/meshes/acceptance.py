@@ -19,8 +19,7 @@ from typing import Any
 from jaxsight.features.kernels.table import record
 from jaxsight.features.named_function import compiled_function
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.programs.located_figures import LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from tests.corpora.meshes.corpus import FOLDER, Program

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.profiles.host_lines import HostTask
 from jaxsight.profiles.places import CodePlace
 from jaxsight.profiles.profile import Profile, scope_of
 from jaxsight.profiles.reading import read
+from jaxsight.profiles.sources import NoProfile, files_of
 from jaxsight.profiles.space import NotAProfile
 from tests.profiles.made import (
     PROGRAMS,

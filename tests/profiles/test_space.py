@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.profiles import protobuf
-from jaxsight.profiles.folders import files_of
+from jaxsight.profiles.sources import files_of
 from jaxsight.profiles.space import XSpace, opened, stats
 from tests.profiles.made import MadePlane, gpu_plane, message, write
 
@@ -117,9 +117,9 @@ def test_memory_does_not_depend_on_the_size_of_a_profile(tmp_path: Path) -> None
     program = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from jaxsight.profiles import folders, reading\n"
+        "from jaxsight.profiles import reading, sources\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "profile = reading.read(folders.files_of(Path(sys.argv[1])))\n"
+        "profile = reading.read(sources.files_of(Path(sys.argv[1])))\n"
         "after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "print((after - before) // 1024, sum(k.calls for k in profile.kernels))\n"
     )

@@ -14,7 +14,7 @@ import pytest
 from jaxsight import rules
 from jaxsight.rules import RULES
 from jaxsight.rules.rule import Rule
-from jaxsight.settings import parse_project
+from jaxsight.settings.reading import parse_project
 from tests.rules.test_cases import NEWEST
 from tests.searches import part
 from tests.terminal import jaxsight, sessions

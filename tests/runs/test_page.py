@@ -13,10 +13,9 @@ from html.parser import HTMLParser
 import pytest
 
 from jaxsight.profiles.places import CodePlace
-from jaxsight.runs.collected import RunProcess, RunProgram
+from jaxsight.runs.collected import RunProcess, RunProgram, RunSummary
 from jaxsight.runs.merging import merged
 from jaxsight.runs.page.document import LARGEST, document
-from jaxsight.runs.page.sections import RunSummary
 from jaxsight.wire.messages.compiling import Memory
 from tests import hostile
 

@@ -16,11 +16,9 @@ import pytest
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.reporting.run_report import report_run
-from jaxsight.runs.collected import RunProcess, read
+from jaxsight.runs.collected import RunProcess, RunSummary, collect, read
 from jaxsight.runs.merging import CompiledFunction, merged
 from jaxsight.runs.page.document import document
-from jaxsight.runs.page.sections import RunSummary
-from jaxsight.runs.running import collect
 
 SERVER = Path(__file__).parents[2] / "server"
 

@@ -15,15 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxsight.rules.finding import Severity
-from jaxsight.settings import (
-    SCHEMA,
-    ProjectSettings,
-    Settings,
-    merge,
-    parse_project,
-    read_project,
-)
 from jaxsight.settings.documentation import page, schema_json
+from jaxsight.settings.reading import ProjectSettings, merge, parse_project, read_project
+from jaxsight.settings.schema import SCHEMA, Settings
 from jaxsight.wire.meshes import Mesh
 
 

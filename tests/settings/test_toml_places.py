@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.settings.toml_places import places
+from jaxsight.settings.reading import places
 from jaxsight.source.text import Range
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from jaxsight.features.named_function import view_of
 from jaxsight.queries.sizes import samples
-from jaxsight.queries.sizes.formulas import explanations
-from jaxsight.queries.sizes.naming import chooser, named
+from jaxsight.queries.sizes.naming import chooser, explanations, named
 from jaxsight.session import Session
 from tests.quiet import QUIET
 from tools.size_names.functions import module

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint
-from jaxsight.sweeps.swept_sizes import SweptSize
+from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, SweptSize
 
 KIB = 2**10
 

@@ -8,7 +8,7 @@ import pytest
 
 import jaxsight
 from jaxsight.library.measuring import NotHere
-from jaxsight.sweeps.swept_sizes import BadSizes
+from jaxsight.sweeps.points import BadSizes
 from tests.searches import part
 from tests.sweeps.largest import search, verdict
 from tests.sweeps.programs import PROGRAMS

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxsight.sweeps.memory_search import MOST_COMPILES, MemorySearch
-from jaxsight.sweeps.points import LargestSize, SweepPoint
-from jaxsight.sweeps.swept_sizes import Sizes, SweptSize
+from jaxsight.sweeps.points import LargestSize, Sizes, SweepPoint, SweptSize
 
 GIB = 2**30
 CAPACITY = 80 * GIB

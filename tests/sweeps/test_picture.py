@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from jaxsight.sweeps.picture import svg
-from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint
-from jaxsight.sweeps.swept_sizes import SweptSize
+from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, SweptSize
 from jaxsight.sweeps.table import FIGURES
 from tests.sweeps.examples import KIB, point, sweep_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, given, parse
+from jaxsight.sweeps.points import BadSizes, SweptSize, combined, given, parse
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from typing import get_args
 from inline_snapshot import snapshot
 
 from jaxsight.sweeps import table
-from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint
-from jaxsight.sweeps.swept_sizes import SweptSize
+from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, SweptSize
 from tests.sweeps.examples import KIB, point, sweep_of
 
 GIB = 2**30

@@ -15,8 +15,7 @@ from jaxsight.events import FileStatus
 from jaxsight.features.named_function import compiled_function
 from jaxsight.figures.summary import origin
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.programs.located_figures import LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
 from jaxsight.session import Session
 from jaxsight.targets.chips import GPUS
 from jaxsight.targets.roofline import total

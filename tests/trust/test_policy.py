@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.trust import Policy, Trust, chosen_policy
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import shown_path
 
 
 @pytest.fixture

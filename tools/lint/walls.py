@@ -23,7 +23,7 @@ BROUGHT = (
     "wire",
 )
 """Packages that run outside the server's process, if not only there."""
-WRITING_CALLS = ("arguments", "expressions", "notation", "reachable")
+WRITING_CALLS = ("arguments", "expressions", "notation")
 """The modules of `recording` that write the arguments of calls."""
 SINGLE = (
     "__init__.py",
@@ -37,7 +37,7 @@ SINGLE = (
     *(f"recording/{name}.py" for name in ("__init__", *WRITING_CALLS)),
     "recording/programs/__init__.py",
     "recording/programs/compat/__init__.py",
-    "recording/programs/compat/definitions.py",
+    "recording/programs/compat/compiling.py",
     "text/__init__.py",
     "text/inert.py",
     "text/names.py",
@@ -62,7 +62,7 @@ OWN = (
     "jaxsight.text.units",
     "jaxsight.text.unknown_sizes",
     *(f"jaxsight.recording.{name}" for name in WRITING_CALLS),
-    "jaxsight.recording.programs.compat.definitions",
+    "jaxsight.recording.programs.compat.compiling",
     SOURCE,
     "jaxsight.timeline",
     *(f"jaxsight.{part}" for part in BROUGHT),

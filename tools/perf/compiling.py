@@ -19,7 +19,7 @@ from jaxsight.compiler.serve import IDLE
 from jaxsight.features.named_function import compiled_function
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.programs.disk_cache import DiskCache, digest
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.session import Session
 from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.compiling import Compiled

@@ -24,8 +24,7 @@ from jaxsight.cli.trusted_paths import AGENT, TrustedPaths, trust_paths
 from jaxsight.events import Consent, Event, Message, Output, Progress, Status
 from jaxsight.projects.projects import IDLE, Projects
 from jaxsight.text.inert import one_line, printed
-from jaxsight.trust.decisions import SSH
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import SSH, shown_path
 
 if TYPE_CHECKING:
     from jaxsight.cli.sources.arguments import SourceFile

@@ -19,8 +19,9 @@ from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import module_name
 from jaxsight.recording.recorded_file import Functions, RecordedCall
 from jaxsight.rules.fixing.context import applied
-from jaxsight.settings import Settings, merge, read_project
-from jaxsight.settings.example_entries import with_entries
+from jaxsight.settings.example_settings import with_entries
+from jaxsight.settings.reading import merge, read_project
+from jaxsight.settings.schema import Settings
 from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module
 from jaxsight.source.text import Edit

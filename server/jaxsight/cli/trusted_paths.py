@@ -20,8 +20,7 @@ from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.projects.python_discovery import environments_above
 from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.trust import Policy, Trust, TrustStore, chosen_policy, store_file
-from jaxsight.trust.decisions import stored_form
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import shown_path, stored_form
 
 AGENT = "JAXSIGHT_AGENT"
 """In the environment of a command that an agent passes: the folders that the user trusts for it, as

@@ -10,13 +10,11 @@ from __future__ import annotations
 import ast
 import re
 
-from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.shapes import read_size
-from jaxsight.examples.notation.tokens import TokenReader
-from jaxsight.examples.notation.values import Array, Key, Node, Number, Size
+from jaxsight.examples.notation.tokens import ChunkText, TokenReader
+from jaxsight.examples.notation.values import DTYPES, Array, Key, Node, Number, Size
 from jaxsight.examples.problems import Malformed
 from jaxsight.source.analysis.syntax_trees import last_name
-from jaxsight.text.names import words
 from jaxsight.text.parsing import expression_in
 
 _KINDS = {
@@ -29,16 +27,12 @@ _KINDS = {
     "Integer": "int32",
     "UInt": "uint32",
     "Complex": "complex64",
-    "Bool": "bool",
     "BFloat16": "bfloat16",
-    **{f"Float{n}": f"float{n}" for n in (16, 32, 64)},
-    **{f"Int{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"UInt{n}": f"uint{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"Complex{n}": f"complex{n}" for n in (64, 128)},
-    "Float4e2m1fn": "float4_e2m1fn",
+    # As `UInt8` and `Float8e4m3fn`.
     **{
-        f"Float8{kind}": f"float8_{kind}"
-        for kind in words("e3m4 e4m3 e4m3b11fnuz e4m3fn e4m3fnuz e5m2 e5m2fnuz e8m0fnu")
+        dtype.capitalize().replace("Uint", "UInt").replace("_", ""): dtype
+        for dtype in DTYPES
+        if dtype not in ("bfloat16", "int1", "uint1", "float6_e2m3fn", "float6_e3m2fn")
     },
 }
 """The dtype of an example by jaxtyping's name."""
@@ -84,8 +78,7 @@ def _example(tree: ast.expr) -> Node | None:
         ):
             options = inside.elts if isinstance(inside, ast.Tuple) else [inside]
             return next((node for option in options if (node := _example(option))), None)
-        case _:
-            return None
+    return None
 
 
 def shape_of(axes: str) -> tuple[Size, ...] | None:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.docstrings.lines import DeclaredSet, ExampleLine, Written
-from jaxsight.examples.notation.expressions import Expression
-from jaxsight.examples.notation.meshes import NAME as MESH
-from jaxsight.examples.notation.meshes import MeshAxes, division_problem, to_mesh
-from jaxsight.examples.notation.shapes import Sizes
+from jaxsight.examples.notation.parser import Expression
+from jaxsight.examples.notation.shapes import NAME as MESH
+from jaxsight.examples.notation.shapes import MeshAxes, Sizes, division_problem, to_mesh
 from jaxsight.examples.notation.values import (
     Node,
     TreeNode,
@@ -38,13 +37,62 @@ from jaxsight.examples.problems import (
     quoted,
 )
 from jaxsight.examples.sets import ExampleSet
-from jaxsight.examples.signature import Signature
 from jaxsight.rules import wording
 from jaxsight.rules.finding import Severity
+from jaxsight.source.definitions import Function, Parameter
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
 from jaxsight.wire.meshes import Mesh
 from jaxsight.wire.messages.inputs import Argument, InputSpec, MeshSpec, ValueSpec
+
+# The parameters that a function may have examples for, and those that it requires.
+
+
+class Signature:
+    """A function's parameters as a trace passes them: without the class of a class method."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        parameters = function.parameters
+        bound = function.kind == "classmethod" and bool(parameters)
+        self.class_parameter = parameters[0].name if bound else None
+        self.parameters: tuple[Parameter, ...] = parameters[1:] if bound else parameters
+        by_kind = {p.kind: p.name for p in self.parameters}
+        self.variadic = by_kind.get("var_positional")
+        self.keywords = by_kind.get("var_keyword")
+        self.plain = {
+            p.name: p for p in self.parameters if p.kind not in ("var_positional", "var_keyword")
+        }
+        method = function.kind in ("method", "property")
+        self.self_name = parameters[0].name if method and parameters else None
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The names that arguments are bound to, in signature order; `*` for those of `*args`."""
+        return tuple(
+            "*" if p.kind == "var_positional" else p.name
+            for p in self.parameters
+            if p.kind != "var_keyword"
+        )
+
+    @property
+    def required(self) -> tuple[Parameter, ...]:
+        """The parameters without a default."""
+        return tuple(p for p in self.plain.values() if p.default is None)
+
+    @property
+    def class_name(self) -> str:
+        return self.function.qualname.rpartition(".")[0].rpartition(".")[2]
+
+    @property
+    def traced_by_class(self) -> bool:
+        """Whether the class's section alone is enough to trace a method.
+
+        Special methods other than `__call__` need a section of their own.
+        """
+        name = self.function.qualname.rpartition(".")[2]
+        return self.self_name is not None and (name == "__call__" or not name.startswith("__"))
+
 
 _REMOVE = "remove this line"
 
@@ -279,8 +327,7 @@ def _fill(binding: _Binding, spoiled: frozenset[str]) -> tuple[Lacking, ...]:
     for parameter in binding.signature.required:
         if parameter.name in binding.values or parameter.name in spoiled:
             continue
-        node = example_of(parameter.annotation)
-        if node is None:
+        if (node := example_of(parameter.annotation)) is None:
             missing.append(Lacking(parameter.name))
             continue
         names = [name for size in sizes_of(node) for name in names_in(size)]
@@ -363,8 +410,7 @@ def missing_problems(
         )
         problems.append(problem(MISSING_ARGUMENT, heading, message, help))
     arguments = [argument for argument in missing if argument.name != signature.self_name]
-    sizes = dict.fromkeys(size for argument in arguments for size in argument.sizes)
-    if sizes:
+    if sizes := dict.fromkeys(size for argument in arguments for size in argument.sizes):
         annotated = [argument.name for argument in arguments if argument.sizes]
         of = f"annotation{'s' * (len(annotated) > 1)} of {listed(annotated)}"
         undefined = f"size{'s' * (len(sizes) > 1)} {listed(sizes)}"

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jaxsight.examples.binding import Bound, Layers, bind, missing_problems
+from jaxsight.examples.binding import Bound, Layers, Signature, bind, missing_problems
 from jaxsight.examples.docstrings.lines import Declared, DeclaredSet, read_docstring, read_project
 from jaxsight.examples.problems import PROJECT_EXAMPLE, Problem, problem
 from jaxsight.examples.sets import Examples, ExampleSet, OutsideOrigin, OutsideSet
-from jaxsight.examples.signature import Signature
 from jaxsight.source.definitions import Function
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.meshes import Mesh
@@ -155,8 +154,7 @@ class _Sources:
             signature = Signature(replace(function, parameters=kept))
             sources = replace(self, signature=signature, shared=Declared())
         (bound,) = sources._bound(declared)
-        made = bound.set
-        if made is None or bound.problems:
+        if (made := bound.set) is None or bound.problems:
             return None
         names = tuple(argument.name for argument in made.arguments)
         if call.origin == "proposed":

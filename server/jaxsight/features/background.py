@@ -17,9 +17,8 @@ from jaxsight.features.proposals.assumed import (
     reconsider,
 )
 from jaxsight.features.setup.unshown import FileStatuses
-from jaxsight.queries.documents import Document
+from jaxsight.queries.documents import Document, loop_runs
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.open_documents import loop_runs
 from jaxsight.queries.programs.programs import LONG_COMPILE
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked

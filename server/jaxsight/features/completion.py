@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from jaxsight.examples.binding import Signature
 from jaxsight.examples.docstrings.lines import DeclaredSet, Written, read_docstring, read_source
 from jaxsight.examples.docstrings.sections import (
     LogicalLine,
@@ -17,15 +18,12 @@ from jaxsight.examples.docstrings.sections import (
     opened,
     style_of,
 )
-from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.contracts import METRICS
-from jaxsight.examples.notation.dtypes import DTYPES, short
-from jaxsight.examples.notation.expressions import Expression
-from jaxsight.examples.notation.meshes import NAME as MESH
-from jaxsight.examples.notation.meshes import TYPES, MeshAxes
-from jaxsight.examples.notation.tokens import Token, TokenReader
-from jaxsight.examples.notation.values import axes_of, names_in, show_size, sizes_of
-from jaxsight.examples.signature import Signature
+from jaxsight.examples.notation.parser import Expression
+from jaxsight.examples.notation.shapes import NAME as MESH
+from jaxsight.examples.notation.shapes import TYPES, MeshAxes
+from jaxsight.examples.notation.tokens import ChunkText, Token, TokenReader
+from jaxsight.examples.notation.values import DTYPES, axes_of, names_in, short, show_size, sizes_of
 from jaxsight.features.model import Completion, CompletionKind
 from jaxsight.queries.engine import Engine
 from jaxsight.source.definitions import Function

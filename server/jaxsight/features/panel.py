@@ -20,8 +20,7 @@ from jaxsight.features.named_function import compiled_function
 from jaxsight.figures.panel import Json, PanelTimes, panel_record
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.source.text import Position, Range

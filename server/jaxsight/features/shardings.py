@@ -129,7 +129,7 @@ def of_expression(kernels: LocatedFigures, place: Range, type: str) -> Chosen | 
     # The value of a name is looked at, too, if exactly one statement assigns it.
     values = [value for value in bound if value is not None and len(bound) == 1]
     for range in (place, *values):
-        results = (kernels.sharding(path, wanted) for path in kernels.written_at(range))
+        results = (kernels.sharding(path, wanted) for path in kernels.written.get(range, ()))
         if known := [chosen for chosen in results if chosen is not None]:
             is_certain = len({(chosen.spec, chosen.unreduced) for chosen in known}) == 1
             return known[0] if is_certain else None

@@ -16,7 +16,7 @@ from jaxsight.queries.choices import named_target
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.measurements import NotMeasured
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.queries.sizes.explorer import inputs_of
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.query import Question, Unasked
@@ -24,8 +24,17 @@ from jaxsight.source.module import Module
 from jaxsight.sweeps import table
 from jaxsight.sweeps.memory_search import MemorySearch
 from jaxsight.sweeps.picture import Picture, picture
-from jaxsight.sweeps.points import Sweep, SweepPoint, point_of
-from jaxsight.sweeps.swept_sizes import BadSizes, Sizes, SweptSize, combined, parse, written
+from jaxsight.sweeps.points import (
+    BadSizes,
+    Sizes,
+    Sweep,
+    SweepPoint,
+    SweptSize,
+    combined,
+    parse,
+    point_of,
+    written,
+)
 from jaxsight.targets.target import Target
 from jaxsight.text.units import some
 from jaxsight.wire.messages.inputs import Argument, ValueSpec

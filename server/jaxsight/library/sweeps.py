@@ -17,8 +17,17 @@ from jaxsight.library.measuring import measure as measured
 from jaxsight.sweeps import table
 from jaxsight.sweeps.memory_search import MemorySearch
 from jaxsight.sweeps.picture import svg
-from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, point_of
-from jaxsight.sweeps.swept_sizes import BadSizes, Sizes, SweptSize, combined, given
+from jaxsight.sweeps.points import (
+    BadSizes,
+    LargestSize,
+    Sizes,
+    Sweep,
+    SweepPoint,
+    SweptSize,
+    combined,
+    given,
+    point_of,
+)
 from jaxsight.targets.target import Target, parse
 from jaxsight.text import units
 from jaxsight.text.layout import aligned

@@ -92,8 +92,7 @@ def differences(
     """
     if before == after:
         return []
-    comparison = _Comparison(before, after, tolerances or {})
-    return sorted(comparison.found(), key=_order)
+    return sorted(_Comparison(before, after, tolerances or {}).found(), key=_order)
 
 
 def _order(difference: FactDifference) -> tuple[bool, bool, bool, int]:
@@ -134,8 +133,7 @@ class _Comparison:
         known = {dtype.name: dtype for dtype in before.dtypes}
         narrow = min((dtype.bits for dtype in before.dtypes if dtype.is_float), default=0)
         for dtype in after.dtypes:
-            old = known.pop(dtype.name, None)
-            if old is None:
+            if (old := known.pop(dtype.name, None)) is None:
                 change = f"new dtype {dtype.name}"
                 yield FactDifference(Figure.DTYPES, change, is_worse=True, line=dtype.first)
             elif dtype.is_float and dtype.bits > narrow and dtype.bytes > _WIDER * old.bytes:

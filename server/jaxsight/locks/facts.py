@@ -102,8 +102,7 @@ class CollectiveFact:
         """
         kind, amount, axes, *runs = text.split(":")
         named = tuple(axis for axis in axes.split(",") if axis)
-        known = next((each for each in _KINDS if each == kind), None)
-        if known is None:
+        if (known := next((each for each in _KINDS if each == kind), None)) is None:
             raise ValueError(f"unknown collective {kind!r}")
         return CollectiveFact(known, read_amount(amount), named, *map(int, runs[:1]))
 

@@ -91,8 +91,7 @@ class Tolerance:
         """
         if text.endswith("%"):
             return Tolerance(text, share=float(text[:-1]) / 100)
-        amount = units.parse_size(text)
-        if amount is None:
+        if (amount := units.parse_size(text)) is None:
             raise ValueError(f"invalid tolerance {text!r}: expected e.g. 5%, 2 or 64KiB")
         return Tolerance(text, amount=int(amount))
 
@@ -118,8 +117,7 @@ class ProjectLock:
     def put(self, section: LockSection, name: str, facts: ProgramFacts) -> None:
         """Set the facts of a function; the tolerances of its line stay."""
         functions = self.sections.setdefault(section, {})
-        old = functions.get(name, LockedFunction(facts))
-        functions[name] = replace(old, facts=facts)
+        functions[name] = replace(functions.get(name, LockedFunction(facts)), facts=facts)
 
     def text(self) -> str:
         """Return the text of the lock: sections and functions in alphabetical order."""
@@ -173,19 +171,16 @@ def line_of(name: str, function: LockedFunction) -> str:
     """Return the line of a function."""
     facts, tolerances = function.facts, function.tolerances
     fields = [("kernels", f"{len(facts.kernels)}{_list(facts.kernels)}")]
-    for each in NUMBERS:
-        value = getattr(facts, each.name)
-        if value != _DEFAULTS.get(each.key, 0):
-            fields.append((each.key, exact(value) if each.is_bytes else str(value)))
-    if facts.collectives:
-        fields.append(("collectives", f"{len(facts.collectives)}{_list(facts.collectives)}"))
-    if facts.constants:
-        total = sum(constant.bytes for constant in facts.constants)
-        fields.append(("constants", f"{exact(total)}{_list(facts.constants)}"))
-    if facts.loops:
-        fields.append(("loops", f"{len(facts.loops)}{_list(facts.loops)}"))
-    if facts.dtypes:
-        fields.append(("dtypes", f"{len(facts.dtypes)}{_list(facts.dtypes)}"))
+    fields += [
+        (each.key, exact(value) if each.is_bytes else str(value))
+        for each in NUMBERS
+        if (value := getattr(facts, each.name)) != _DEFAULTS.get(each.key, 0)
+    ]
+    for key in ("collectives", "constants", "loops", "dtypes"):
+        if items := getattr(facts, key):
+            is_sum = key == "constants"
+            total = exact(sum(each.bytes for each in items)) if is_sum else str(len(items))
+            fields.append((key, f"{total}{_list(items)}"))
     fields += [(key, text) for key in _TEXTS if (text := getattr(facts, key))]
     written = [
         f"{key}={value}" + (f"~{tolerances[key].text}" if key in tolerances else "")

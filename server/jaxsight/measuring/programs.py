@@ -23,11 +23,11 @@ from jax.stages import Compiled, Traced
 
 from jaxsight.measuring import machine, timing
 from jaxsight.measuring.arguments import arguments
-from jaxsight.profiles.executed import Executed, Mark
-from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.profiles.host_lines import PLANE, HostLines
 from jaxsight.profiles.reading import PREFIXES, DeviceLines
+from jaxsight.profiles.sources import NoProfile, files_of
 from jaxsight.profiles.space import NotAProfile, XSpace, opened
+from jaxsight.profiles.timeline import Executed, Mark
 from jaxsight.wire.messages.measuring import (
     Conditions,
     KernelTime,

@@ -6,7 +6,7 @@ Sharding concerns every floor of the house; who changes it opens these:
   JAX's own objects (`compat/`: meshes and the mesh of the context, shardings as data, `shard_map`,
   the collectives of a jaxpr);
 * `wire/meshes.py`: meshes and shardings as data, between processes;
-* `examples/notation/meshes.py` and `tracer/calls/inputs.py`: meshes of example inputs;
+* `examples/notation/shapes.py` and `tracer/calls/inputs.py`: meshes of example inputs;
 * `compiler/hlo/distributed/`: what the partitioner made of a program;
 * `targets/communication.py`: how long its collectives take on a device's links;
 * `figures/distributed/`, `features/distributed/`: the words and pictures;

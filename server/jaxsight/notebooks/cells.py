@@ -12,7 +12,7 @@ from typing import Any
 from jaxsight.profiles.places import library_of
 from jaxsight.recording import programs
 from jaxsight.recording.programs.compat import calls, compiling
-from jaxsight.recording.programs.compat.definitions import definition
+from jaxsight.recording.programs.compat.compiling import definition
 
 SEEN = "_jaxsight_seen_"
 """The name in a cell's code of what looks at the functions that it calls."""

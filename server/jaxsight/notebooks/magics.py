@@ -283,7 +283,7 @@ class Magics:
             -m, --measure: run the function with each size, too.
         """
         from jaxsight.library.sweeps import sweep as swept
-        from jaxsight.sweeps.swept_sizes import BadSizes, parse
+        from jaxsight.sweeps.points import BadSizes, parse
 
         known: dict[str, Converter] = {"target": str, "memory": str, "measure": None}
         with _usage_errors():
@@ -375,7 +375,7 @@ def _mendable() -> Iterator[type[Exception]]:
     from jaxsight.library.measuring import NotHere
     from jaxsight.measuring.programs import CannotMeasure
     from jaxsight.notebooks.shown import CannotShow
-    from jaxsight.sweeps.swept_sizes import BadSizes
+    from jaxsight.sweeps.points import BadSizes
     from jaxsight.targets.target import UnknownTarget
 
     yield from (BadLine, BadSizes, CannotCompile, CannotMeasure, CannotShow, NotHere, UnknownTarget)

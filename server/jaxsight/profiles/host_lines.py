@@ -19,8 +19,8 @@ from enum import Enum, auto
 from operator import itemgetter
 from typing import Final
 
-from jaxsight.profiles.executed import Executed, KernelEnd, Mark, innermost
 from jaxsight.profiles.space import XEvent, XLine, XPlane, XSpace, stats
+from jaxsight.profiles.timeline import Executed, KernelEnd, Mark, innermost
 
 PLANE: Final = "/host:CPU"
 _EXECUTE = "ThunkExecutor::Execute"
@@ -113,8 +113,7 @@ class HostLines:
             title = names[event.name].title if event.name in names else ""
             if kind is None:
                 found = stats(event.stats, wanted, texts)
-                kind = _kind(title, found)
-                if kind is None:
+                if (kind := _kind(title, found)) is None:
                     ignored.add(event.name)
                     continue
                 kinds[event.name] = kind
@@ -201,8 +200,7 @@ def _completed(events: Iterator[Executed | Mark | KernelEnd]) -> Iterator[Execut
             case Executed(flow=flow) if flow:
                 waiting[flow] = event
             case KernelEnd(end, flow, task, begun):
-                kernel = waiting.pop(flow, None)
-                if kernel is None:
+                if (kernel := waiting.pop(flow, None)) is None:
                     continue
                 after = bisect_right(task, kernel.start, hi=begun)
                 end = task[after] if after < begun else end

@@ -120,12 +120,11 @@ class Profile:
     @cached_property
     def functions(self) -> dict[tuple[str, str], Share]:
         """The time of each function, by file and name."""
-
-        def function(kernel: ProfiledKernel) -> tuple[str, str] | None:
-            place = _code(kernel.place)
-            return (place.file, place.function or "?") if place else None
-
-        return self.shares(function)
+        return self.shares(
+            lambda kernel: (
+                (place.file, place.function or "?") if (place := _code(kernel.place)) else None
+            )
+        )
 
     @cached_property
     def programs(self) -> dict[str, Share]:
@@ -160,8 +159,7 @@ class Profile:
         """Return the time of kernels by a key, most first; those without one are left out."""
         found: dict[Key, Share] = {}
         for kernel in self.kernels:
-            of = key(kernel)
-            if of is not None:
+            if (of := key(kernel)) is not None:
                 found[of] = found.get(of, Share()).plus(kernel)
         return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
 

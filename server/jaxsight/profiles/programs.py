@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.profiles import protobuf
 from jaxsight.profiles.places import CodePlace, LibraryPlace, Place, library_of
@@ -128,8 +128,7 @@ class _Sources:
                 self._known[frame] = self._of_frame(frame)
             if (place := self._known[frame]) is not None:
                 return place, scope
-        file = protobuf.text(values.get(_FILE))
-        if not file:
+        if not (file := protobuf.text(values.get(_FILE))):
             return None, scope
         if library := library_of(file):
             return LibraryPlace(library), scope
@@ -161,8 +160,7 @@ def read(file: Bytes, entry: FilePart) -> dict[str, ProfiledInstruction]:
     Raises:
         ValueError, IndexError: it has another form.
     """
-    module = file.inside(entry, 2, _STATS, _BLOB, _MODULE)
-    if module is None:
+    if (module := file.inside(entry, 2, _STATS, _BLOB, _MODULE)) is None:
         return {}
     computations: list[_Computation] = []
     frames, main = b"", 0
@@ -262,15 +260,8 @@ def _resolved(
         if each.place is None and each.opcode not in ("parameter", "constant", "tuple"):
             near = _nearest(number, users, found) or _nearest(number, operands, found)
             if near is not None:
-                each = ProfiledInstruction(
-                    each.name,
-                    each.opcode,
-                    near.place,
-                    near.lines,
-                    each.scope or near.scope,
-                    is_for=True,
-                    is_entry=is_entry,
-                )
+                scope = each.scope or near.scope
+                each = replace(each, place=near.place, lines=near.lines, scope=scope, is_for=True)
         yield each
 
 

@@ -10,14 +10,21 @@ from operator import itemgetter
 from typing import Final
 
 from jaxsight.profiles import programs, protobuf
-from jaxsight.profiles.executed import Executed, Mark, innermost, ordered
-from jaxsight.profiles.folders import ProfileFiles
 from jaxsight.profiles.host_lines import PLANE, HostLines, HostTask, program_name
 from jaxsight.profiles.places import CodePlace, LibraryPlace, library_of
 from jaxsight.profiles.profile import Profile, ProfiledDevice, ProfiledHost, ProfiledKernel
 from jaxsight.profiles.programs import ProfiledInstruction
+from jaxsight.profiles.sources import ProfileFiles
 from jaxsight.profiles.space import PROGRAMS, EventName, XLine, XPlane, XSpace, opened, stats
-from jaxsight.profiles.timeline import KernelKey, KernelTotal, Timeline
+from jaxsight.profiles.timeline import (
+    Executed,
+    KernelKey,
+    KernelTotal,
+    Mark,
+    Timeline,
+    innermost,
+    ordered,
+)
 
 # What a GPU or a TPU executed.
 #
@@ -78,8 +85,7 @@ class DeviceLines:
             # The first statistic is the number of the launch; the others are those of the kernel.
             is_launch = len(data) > 3 and data[3] == launch
             key = name, data[2 + data[1] :] if is_launch else data
-            of = known.get(key)
-            if of is None:
+            if (of := known.get(key)) is None:
                 if len(known) >= _MOST_KNOWN:
                     known.clear()
                 found = stats(data, wanted, self.plane.stats)
@@ -155,8 +161,7 @@ class _Programs:
     def read(self, program: str) -> dict[str, ProfiledInstruction]:
         """Return the instructions of a program; none if the profile does not have it."""
         for plane in self.space.planes:
-            part = plane.programs.get(program)
-            if part is None and program:
+            if (part := plane.programs.get(program)) is None and program:
                 # Before events had the number of their program: by name, if it is the only one.
                 same = [name for name in plane.programs if name.partition("(")[0] == program]
                 part = plane.programs[same[0]] if len(same) == 1 else None
@@ -188,7 +193,7 @@ def read(files: ProfileFiles, progress: Progress | None = None) -> Profile:
         with opened(path) as space:
             host = _Host(space, path.name, progress, done, total)
             host.read()
-            done += space.size
+            done += space.bytes.size
         hosts.append(host.summary())
         devices += host.devices()
         for timeline in host.timelines.values():

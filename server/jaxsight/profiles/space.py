@@ -129,33 +129,24 @@ class XSpace:
             NotAProfile: it has another form.
             UnreadableError: as `reading.opened`.
         """
-        self._bytes = Bytes(file)
+        self.bytes = Bytes(file)
+        """The file, to read programs from."""
         self.path = path
         self.hosts: list[str] = []
         self.planes: list[XPlane] = []
-        whole = FilePart(0, self._bytes.size)
+        whole = FilePart(0, self.bytes.size)
         try:
-            for number, value in self._bytes.fields(whole):
+            for number, value in self.bytes.fields(whole):
                 if number == _PLANES and isinstance(value, FilePart):
                     self.planes.append(self._plane(value))
                 elif number == _HOSTS and isinstance(value, FilePart):
-                    self.hosts.append(protobuf.text(self._bytes.read(value, _NAME), _NAME))
+                    self.hosts.append(protobuf.text(self.bytes.read(value, _NAME), _NAME))
                 elif number > _HOSTS:
                     raise ValueError(f"field {number} is none of a profile's")
         except (ValueError, IndexError) as error:
             raise NotAProfile(f"{path.name} is not a profile of XLA: {error}") from error
         if not self.planes:
             raise NotAProfile(f"{path.name} is not a profile of XLA: it is empty")
-
-    @property
-    def size(self) -> int:
-        """The bytes of the file."""
-        return self._bytes.size
-
-    @property
-    def bytes(self) -> Bytes:
-        """The file, to read programs from."""
-        return self._bytes
 
     def events(self, line: XLine, ignored: set[int]) -> Iterator[XEvent]:
         """Yield the events of a line, but for those with certain names.
@@ -177,7 +168,7 @@ class XSpace:
         """Yield events: the loop that takes the time, so that numbers are read in place."""
         key = (_EVENTS << 3) | protobuf.BYTES
         start = line.start
-        for data, end in self._bytes.chunks(line.part, line.at_once):
+        for data, end in self.bytes.chunks(line.part, line.at_once):
             at = 0
             while at < end:
                 tag = data[at]
@@ -193,8 +184,7 @@ class XSpace:
                 name = offset = duration = 0
                 stats = stop
                 while at < stop:
-                    tag = data[at]
-                    if tag == _STATS_OF_EVENT:
+                    if (tag := data[at]) == _STATS_OF_EVENT:
                         stats = at
                         break
                     value = data[at + 1]
@@ -226,27 +216,27 @@ class XSpace:
     def _plane(self, part: FilePart) -> XPlane:
         plane = XPlane()
         lines: list[FilePart] = []
-        for number, value in self._bytes.fields(part):
+        for number, value in self.bytes.fields(part):
             if not isinstance(value, FilePart):
                 continue
             if number == _NAME_OF_PLANE:
-                plane.name = protobuf.text(self._bytes.read(value, _NAME), _NAME)
+                plane.name = protobuf.text(self.bytes.read(value, _NAME), _NAME)
             elif number == _LINES:
                 lines.append(value)
             elif number == _EVENT_NAMES and plane.name == PROGRAMS:
-                if (title := self._bytes.inside(value, 2, _TITLE)) is not None:
-                    name = protobuf.text(self._bytes.read(title, _NAME), _NAME)
+                if (title := self.bytes.inside(value, 2, _TITLE)) is not None:
+                    name = protobuf.text(self.bytes.read(title, _NAME), _NAME)
                     plane.programs[name] = value
             elif number == _EVENT_NAMES:
                 self._event_name(value, plane)
             elif number == _STAT_NAMES:
-                entry = dict(protobuf.fields(self._bytes.read(value, _MESSAGE)))
+                entry = dict(protobuf.fields(self.bytes.read(value, _MESSAGE)))
                 body = entry.get(2, b"")
                 if isinstance(body, bytes):
                     title_of = dict(protobuf.fields(body)).get(_TITLE)
                     plane.stats[protobuf.integer(entry.get(1))] = protobuf.text(title_of, _NAME)
             elif number == _STATS and len(plane.own) < _MOST_STATS:
-                plane.own.append(self._bytes.read(value, _NAME))
+                plane.own.append(self.bytes.read(value, _NAME))
             if max(len(plane.events), len(plane.stats)) > _MOST_NAMES:
                 raise ValueError(f"more than {_MOST_NAMES:,} names in one plane")
         at_once = max(_LEAST, min(_AT_ONCE, _OF_LINES // max(1, len(lines))))
@@ -256,9 +246,9 @@ class XSpace:
     def _line(self, part: FilePart, at_once: int) -> XLine:
         """Return a line; its events, which come after its name and its start, are passed over."""
         name, start = "", 0
-        for number, value in self._bytes.fields(part):
+        for number, value in self.bytes.fields(part):
             if number == _NAME_OF_LINE and isinstance(value, FilePart):
-                name = protobuf.text(self._bytes.read(value, _NAME), _NAME)
+                name = protobuf.text(self.bytes.read(value, _NAME), _NAME)
             elif number == _START and isinstance(value, int):
                 start = protobuf.signed(value)
             elif number == _EVENTS:
@@ -267,7 +257,7 @@ class XSpace:
 
     def _event_name(self, part: FilePart, plane: XPlane) -> None:
         """Add an entry of the map of names."""
-        entry = dict(protobuf.fields(self._bytes.read(part, _MESSAGE)))
+        entry = dict(protobuf.fields(self.bytes.read(part, _MESSAGE)))
         body = entry.get(2, b"")
         if not isinstance(body, bytes):
             return
@@ -423,8 +413,7 @@ def stats(data: bytes, wanted: Mapping[int, str], texts: Mapping[int, str]) -> d
         key, begin = (data[start + 1], start + 2) if data[start] == _STAT << 3 else (0, start)
         if key >= 0x80:
             key, begin = protobuf.varint(data, start + 1)
-        name = wanted.get(key)
-        if name is None or begin >= at:
+        if (name := wanted.get(key)) is None or begin >= at:
             continue
         kind = data[begin] >> 3
         if kind == _REFERENCE:

@@ -6,13 +6,113 @@ of executions of programs, not on the number of events.
 
 from __future__ import annotations
 
+import heapq
 import statistics
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from jaxsight.profiles.executed import Executed, Mark
 from jaxsight.profiles.programs import ProfiledInstruction, is_collective
+
+# What a device executed, as the lines of a profile yield it.
+
+_ORDERED = 256
+"""Events that are held back to put them in order, a choice: XLA sorts each line by time
+(`SortXSpace` in `xla/tsl/profiler/utils/xplane_utils.cc`), so that hardly any are out of order."""
+_TRANSFERS = ("memcpy", "memset")
+"""How the titles of copies and clears begin, those of no instruction of a program."""
+
+
+class Executed(NamedTuple):
+    """An execution of a kernel, a copy or a clear; times are in picoseconds."""
+
+    start: int
+    end: int
+    device: str
+    program: str
+    """Name and number of its program, as `jit_step(18)`; empty for what belongs to none."""
+    op: str
+    """The instruction of the program; empty if it is not known."""
+    title: str
+    """The name of the kernel, if it is another one than that of the instruction."""
+    run: int | None = None
+    """The number of the program's execution, where a profile has it."""
+    flow: int = 0
+    """The number of the event that says when it ended, if that is another one."""
+    is_async: bool = False
+    """Whether it only shows how long something took that went on beside others."""
+    source: str = ""
+    """Its line as `FILE:LINE`, where events have it."""
+    opcode: str = ""
+    """What kind of instruction it is, where events have it."""
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether it copies or clears memory outside of a program's instructions."""
+        return not self.op and self.title.lower().startswith(_TRANSFERS)
+
+
+class Mark(NamedTuple):
+    """A step, as the program has marked it with `jax.profiler.StepTraceAnnotation`."""
+
+    start: int
+    end: int
+    name: str
+    number: int
+
+
+class KernelEnd(NamedTuple):
+    """A kernel that went on beside others has ended, at the latest now."""
+
+    start: int
+    flow: int
+    task: list[int]
+    """Where the kernels of the task begin that finished it; those of the task come in order."""
+    begun: int
+    """How many of them had begun."""
+
+
+Event = TypeVar("Event", bound=Executed | Mark | KernelEnd)
+
+
+def innermost(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the events of a line but for kernels around others, such as those of loops.
+
+    They only run the others. What a thread or a core does inside of an event is the event's work: a
+    `while`, `conditional` or `call` has its first kernel there, or is a kernel itself if it has
+    none, such as a small loop on a CPU.
+
+    Args:
+        events: by their start, and the longest first of those with the same.
+    """
+    held: list[Event] = []
+    """The last kernel, and what else began while it ran."""
+    end = 0
+    for event in events:
+        if event.start >= end:
+            yield from held
+            held = []
+        elif isinstance(event, Executed):
+            yield from held[1:]
+            held = []
+        if isinstance(event, Executed):
+            end = event.end
+        held.append(event)
+    yield from held
+
+
+def ordered(events: Iterable[Executed]) -> Iterator[Executed]:
+    """Yield events by their start, of which each is at most a few places away from where it is."""
+    heap: list[Executed] = []
+    for event in events:
+        if len(heap) < _ORDERED:
+            heapq.heappush(heap, event)
+        else:
+            yield heapq.heappushpop(heap, event)
+    while heap:
+        yield heapq.heappop(heap)
+
 
 _MOST_RUNS = 200_000
 """Executions of programs that are kept, a choice: of more, the first, which are steps enough."""
@@ -116,8 +216,7 @@ class Timeline:
                 )
             return
         key = KernelKey(event.program, event.op, event.title)
-        total = self.kernels.get(key)
-        if total is None:
+        if (total := self.kernels.get(key)) is None:
             total = self.kernels[key] = self._total(event)
         start, end = event.start, event.end
         if event.is_async:
@@ -163,8 +262,7 @@ class Timeline:
         """
         main = self._main()
         runs = [run for run in self.runs if run.program == main]
-        marks = self.marks
-        if not marks:
+        if not (marks := self.marks):
             return (main, self._between(runs)) if main else ("", [])
         each, rest = divmod(len(runs), len(marks))
         if each and not rest:
@@ -187,13 +285,11 @@ class Timeline:
 
     def _main(self) -> str:
         """Return the program with the most time, of those that were executed repeatedly."""
-        times: dict[str, int] = {}
+        times: Counter[str] = Counter()
         for key, total in self.kernels.items():
-            times[key.program] = times.get(key.program, 0) + total.time
-        counts: dict[str, int] = {}
-        for run in self.runs:
-            counts[run.program] = counts.get(run.program, 0) + 1
-        repeated = [program for program in times if program and counts.get(program, 0) > 1]
+            times[key.program] += total.time
+        counts = Counter(run.program for run in self.runs)
+        repeated = [program for program in times if program and counts[program] > 1]
         return max(repeated, key=lambda program: times[program], default="")
 
     def _total(self, event: Executed) -> KernelTotal:
@@ -214,22 +310,18 @@ class Timeline:
 
     def _run(self, event: Executed, total: KernelTotal) -> ProgramRun | None:
         """Return the execution of a program that an event belongs to."""
-        program = event.program
-        if not program:
+        if not (program := event.program):
             return self._last
         if event.run is not None:
             run = self._by_number.get((program, event.run))
-            if run is None:
-                run = self._begin(event)
-                if run is not None:
-                    self._by_number[program, event.run] = run
+            if run is None and (run := self._begin(event)) is not None:
+                self._by_number[program, event.run] = run
             return run
         is_entry = total.instruction is not None and total.instruction.is_entry
         current = self._current.get(program)
         is_again = is_entry and current is not None and event.op in current[1]
         if current is None or (is_again and event.op != self._last_op):
-            begun = self._begin(event)
-            if begun is None:
+            if (begun := self._begin(event)) is None:
                 return None
             current = self._current[program] = begun, set()
         if is_entry:

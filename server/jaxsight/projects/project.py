@@ -15,21 +15,15 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from jaxsight.events import Consent, Event, Message, Output, Progress, State, Status
 from jaxsight.files.texts import MISSING, Texts
-from jaxsight.projects.python_discovery import (
-    InterpreterError,
-    PythonInterpreter,
-    choose,
-    has_jax,
-    own_interpreter,
-)
+from jaxsight.projects import python_discovery
 from jaxsight.projects.sources import Sources
 from jaxsight.recording import recorded_file
 from jaxsight.recording.recorded_file import RecordedFileError
-from jaxsight.settings import ProjectSettings, Settings, merge
 from jaxsight.settings.example_settings import ExampleSettings
+from jaxsight.settings.reading import ProjectSettings, merge
+from jaxsight.settings.schema import Settings
 from jaxsight.trust import Policy, Trust
-from jaxsight.trust.decisions import over_ssh
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import over_ssh, shown_path
 from jaxsight.wire.messages.replies import Failed, Hello, Imported, Stage
 from jaxsight.wire.messages.requests import NEW, Import, Request
 from jaxsight.workers import results
@@ -137,23 +131,24 @@ class Project:
         self._recorded_problem = ""
         self._recorded_at = MISSING
         self._owner = owner
+        self.texts, self.events = owner.texts, owner.events
         self.outside = self._outside()
         self._tracers: Tracers | None = None
         self._greeted: Hello | None = None
         self._listener: asyncio.Task[None] | None = None
         self._last_status: Status | None = None
-        self.interpreter: PythonInterpreter | None = None
+        self.interpreter: python_discovery.PythonInterpreter | None = None
         self.problem = ""
         try:
-            self.interpreter = choose(
+            self.interpreter = python_discovery.choose(
                 root,
                 self.settings.python,
                 editor_python,
                 os.environ,
-                own=own_interpreter(),
+                own=python_discovery.own_interpreter(),
                 may_use=self._may_use,
             )
-        except InterpreterError as error:
+        except python_discovery.InterpreterError as error:
             self.problem = str(error)
         self._elsewhere = self._names_python_elsewhere(editor)
         """Whether the project's own settings name a Python interpreter outside of its folder."""
@@ -204,7 +199,7 @@ class Project:
         self._recorded_at = recorded_file.stamp(self.root)
         observed, problem = recorded_calls(self.root)
         if problem and problem != self._recorded_problem:
-            self._owner.events.put_nowait(Message("warning", problem))
+            self.events.put_nowait(Message("warning", problem))
         self._recorded_problem = problem
         settings = self.settings
         return ExampleSettings(
@@ -302,19 +297,9 @@ class Project:
         )
 
     @property
-    def texts(self) -> Texts:
-        """The texts of all files."""
-        return self._owner.texts
-
-    @property
     def sources(self) -> Sources:
         """What the answers of all tracers were made of."""
         return self._owner.sources
-
-    @property
-    def events(self) -> asyncio.Queue[Event]:
-        """The events of all projects."""
-        return self._owner.events
 
     def step(self, haste: Haste) -> CurrentStep | None:
         """Return what a tracer does with a request, or what the request waits for, if anything."""
@@ -333,7 +318,11 @@ class Project:
 
     def start_ahead(self) -> None:
         """Start the tracer if it may run and is likely to be needed."""
-        if self.interpreter is not None and not self.held_back and has_jax(self.interpreter.path):
+        if (
+            self.interpreter is not None
+            and not self.held_back
+            and python_discovery.has_jax(self.interpreter.path)
+        ):
             self._started()
             self._owner.watch_idle(self)
 
@@ -365,8 +354,7 @@ class Project:
             priority: that of a person also keeps a spare tracer warm.
             on_stage: called with each stage that the tracer reports.
         """
-        tracers = self._started()
-        if tracers is None:
+        if (tracers := self._started()) is None:
             why = self.problem or self.held_back
             return Died(NEW, "", results.Death(results.Reason.UNAVAILABLE, last_words=why))
         urgency = priority.priority if isinstance(priority, Haste) else priority
@@ -457,7 +445,7 @@ class Project:
                     jax = f"{hello.jax} on Python {hello.python}" if hello is not None else ""
                     self._emit_status(state.value, message, jax)
                 case results.TracerOutput(file, text):
-                    self._owner.events.put_nowait(Output(file, text))
+                    self.events.put_nowait(Output(file, text))
                 case results.Replaced(results.Death(results.Reason.SPOILED, last_words=reason)):
                     log.info("replaced the tracer of %s: %s", self.root, reason)
                 case results.Replaced(death, file) if death.reason is not results.Reason.STOPPED:
@@ -476,10 +464,10 @@ class Project:
         if status == self._last_status:
             return
         if state == "failed" and (self._last_status is None or self._last_status.detail != detail):
-            self._owner.events.put_nowait(Message("error", detail))
+            self.events.put_nowait(Message("error", detail))
         if state == "starting":
-            self._owner.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", detail))
+            self.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", detail))
         elif self._last_status is not None and self._last_status.state == "starting":
-            self._owner.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", done=True))
+            self.events.put_nowait(Progress(f"start {self.root}", "Starting JAX", done=True))
         self._last_status = status
-        self._owner.events.put_nowait(status)
+        self.events.put_nowait(status)

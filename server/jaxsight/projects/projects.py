@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from jaxsight.events import Consent, Event, Message
@@ -25,8 +25,9 @@ from jaxsight.projects.python_discovery import is_installed_for
 from jaxsight.projects.sources import Sources
 from jaxsight.recording.recorded_file import is_recorded_file
 from jaxsight.rules.finding import Finding
-from jaxsight.settings import ProjectSettings, Settings, merge, read_project
 from jaxsight.settings.example_settings import LIBRARIES
+from jaxsight.settings.reading import ProjectSettings, merge, read_project
+from jaxsight.settings.schema import Settings
 from jaxsight.trust import Trust
 
 log = logging.getLogger(__name__)
@@ -152,12 +153,10 @@ class Projects:
         if (found := self._this_turn.get(path)) is not None:
             return found
         real = os.path.realpath(path)
-        known = self._place_of.get(path)
-        if known is None or known[0] != real:
+        if (known := self._place_of.get(path)) is None or known[0] != real:
             known = self._place_of[path] = real, self._find_place(path, real)
         place = known[1]
-        project = self._projects.get(place)
-        if project is None:
+        if (project := self._projects.get(place)) is None:
             project = self._projects[place] = self._made(place)
             project.opened()
         elif project.leads_elsewhere:
@@ -295,10 +294,14 @@ class Projects:
             now.opened()
             if project.held_back and not now.held_back:
                 now.start_ahead()
-            task = asyncio.get_running_loop().create_task(project.aclose())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._hold(project.aclose())
         return changed
+
+    def _hold(self, closing: Coroutine[None, None, None]) -> None:
+        """Let processes end in the background."""
+        task = asyncio.get_running_loop().create_task(closing)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     def _end_idle(self, project: Project) -> None:
         if any(self.of(path) is project for path in self.documents):
@@ -312,9 +315,7 @@ class Projects:
             else:
                 self.watch_idle(project)
 
-        task = asyncio.get_running_loop().create_task(send_to_sleep())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._hold(send_to_sleep())
 
     def _find_place(self, path: str, real: str) -> _Place:
         root = self._find_root(path)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.files import reading
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import shown_path
 
 log = logging.getLogger(__name__)
 
@@ -80,8 +80,25 @@ def choose(
     """
     if setting:
         return _from_setting(root, setting, environ, may_use)
-    for candidate in _ladder(Path(root), editor_choice, environ, own, may_use):
-        return candidate
+    if editor_choice:
+        chosen = Path(editor_choice)
+        if program := _interpreter_in(chosen) or (_is_program(chosen) and str(chosen)):
+            return PythonInterpreter(program, "the interpreter chosen in the editor")
+    for folder in _upward(Path(root)):
+        if folder != Path(root) and not may_use(str(folder)):
+            continue
+        for environment in (folder / name for name in ENVIRONMENTS):
+            if _is_environment(environment) and (program := _interpreter_in(environment)):
+                return PythonInterpreter(program, f"the project's environment `{environment}`")
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        value = environ.get(variable, "")
+        if value and (program := _interpreter_in(Path(value))):
+            return PythonInterpreter(program, f"the activated environment (`{variable}`)")
+    if own is not None:
+        return own
+    for command in COMMANDS:
+        if program := _on_path(command, Path(root), environ, may_use):
+            return PythonInterpreter(program, f"`{command}` on `PATH`")
     raise InterpreterError(
         "No Python interpreter found: set `jaxsight.python` to one with JAX installed"
     )
@@ -151,35 +168,6 @@ def _from_setting(
     )
 
 
-def _ladder(
-    root: Path,
-    editor_choice: str,
-    environ: Mapping[str, str],
-    own: PythonInterpreter | None,
-    may_use: MayUse,
-) -> Iterator[PythonInterpreter]:
-    if editor_choice:
-        chosen = Path(editor_choice)
-        if program := _interpreter_in(chosen) or (_is_program(chosen) and str(chosen)):
-            yield PythonInterpreter(program, "the interpreter chosen in the editor")
-    for folder in _upward(root):
-        if folder != root and not may_use(str(folder)):
-            continue
-        for name in ENVIRONMENTS:
-            environment = folder / name
-            if _is_environment(environment) and (program := _interpreter_in(environment)):
-                yield PythonInterpreter(program, f"the project's environment `{environment}`")
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        value = environ.get(variable, "")
-        if value and (program := _interpreter_in(Path(value))):
-            yield PythonInterpreter(program, f"the activated environment (`{variable}`)")
-    if own is not None:
-        yield own
-    for command in COMMANDS:
-        if program := _on_path(command, root, environ, may_use):
-            yield PythonInterpreter(program, f"`{command}` on `PATH`")
-
-
 def _upward(root: Path) -> Iterator[Path]:
     """Yield the folders from `root` up to the top of its repository.
 
@@ -223,8 +211,7 @@ def _on_path(command: str, root: Path, environ: Mapping[str, str], may_use: MayU
         # A relative folder would be searched in the server's working folder: a workspace.
         if not Path(folder).is_absolute() or "WindowsApps" in folder:
             continue
-        program = shutil.which(command, path=folder)
-        if program is None:
+        if (program := shutil.which(command, path=folder)) is None:
             continue
         shims = Path(program).parent
         if shims.name == "shims" and (shims.parent / "versions").is_dir():

@@ -2,11 +2,98 @@
 
 from __future__ import annotations
 
+import os
+
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.programs.target_choice import chosen_targets
-from jaxsight.targets.target import Target, UnknownTarget, parse
+from jaxsight.source.text import Position, Range
+from jaxsight.targets.target import CPU, Target, UnknownTarget, parse
+from jaxsight.workers.compilation import environments
+from jaxsight.workers.compilation.compilers import Trouble
+from jaxsight.workers.compilation.default_target import default_target, own_target
+from jaxsight.workers.compilation.environments import CompilerEnvironment
+from jaxsight.workers.compilation.queue import Urgency
+
+# Which targets are shown, and the environment that compiles for one.
+
+
+def chosen_targets(
+    target: str, more: tuple[str, ...], jax: str, plugins: tuple[str, ...]
+) -> tuple[Target, ...]:
+    """Return the targets of the settings, the main one first; without any, the default target.
+
+    Args:
+        target: the setting `target`; may be empty.
+        more: the setting `targets`.
+        jax: the user's version of JAX, for which the default target's compiler must be installed.
+        plugins: the platforms that the user's JAX has plugins for.
+    """
+    first = parse(target) if target else default_target(jax, plugins, os.environ)
+    chosen = {first.name: own_target(first, os.environ)}
+    for name in more:
+        named = parse(name)
+        chosen.setdefault(named.name, own_target(named, os.environ))
+    return tuple(chosen.values())
+
+
+def environment_of(target: Target, python: str, jax: str) -> CompilerEnvironment | Trouble:
+    """Return the environment that compiles for a target."""
+    if target.host:
+        return CompilerEnvironment("ssh", "", jax)
+    if target.is_own:
+        platform = "here" if target.platform == CPU else f"here-{target.platform}"
+        return CompilerEnvironment(platform, python, jax)
+    if (environment := environments.suiting(target.platform, jax)) is None:
+        size = environments.MEGABYTES[target.platform]
+        return Trouble(
+            "missing",
+            f"compiler for {target.name} is not installed; "
+            f"{environments.installing(target.platform)} (about {size} MB)",
+            last=False,
+        )
+    return environment
+
+
+# Where the user looks: what is there is compiled before the rest.
+
+
+class Attention:
+    """The part of each document on screen, and the place that was last edited or asked about.
+
+    An editor reports neither the cursor nor the screen: they are derived from its requests.
+    """
+
+    def __init__(self) -> None:
+        self._on_screen: dict[str, Range] = {}
+        self._cursor: tuple[str, Position] | None = None
+
+    def show(self, path: str, range: Range) -> None:
+        """Note the part of a document that is on screen, as of a request for its hints."""
+        self._on_screen[path] = range
+
+    def point(self, path: str, position: Position) -> None:
+        """Note the place of the cursor, as of an edit or a request."""
+        self._cursor = path, position
+
+    def close(self, path: str) -> None:
+        """Drop what is known of a document."""
+        self._on_screen.pop(path, None)
+        if self._cursor is not None and self._cursor[0] == path:
+            self._cursor = None
+
+    def urgency(self, path: str, range: Range) -> Urgency:
+        """Return how urgent it is to compile the function at a range, if nobody asked about it."""
+        on_screen = self._on_screen.get(path)
+        seen = self._has_cursor(path, range) or (on_screen is not None and on_screen.touches(range))
+        return Urgency.SEEN if seen else Urgency.UNSEEN
+
+    def rank(self, path: str, range: Range) -> tuple[bool, Urgency]:
+        """Return a key that sorts functions: the one at the cursor, those on screen, the others."""
+        return not self._has_cursor(path, range), self.urgency(path, range)
+
+    def _has_cursor(self, path: str, range: Range) -> bool:
+        return self._cursor is not None and self._cursor[0] == path and self._cursor[1] in range
 
 
 class UserChoices:

@@ -12,10 +12,12 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from jaxsight.examples import choice
 from jaxsight.examples.sets import Examples, OutsideSet
 from jaxsight.files import reading
+from jaxsight.projects.projects import Projects
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.settings.example_settings import LIBRARIES, ExampleSettings
 from jaxsight.source.definitions import Function
@@ -214,62 +216,53 @@ class Document:
     def _read_whole(self, text: str, outside: ExampleSettings) -> _Reading:
         module = self.module.edited(text)
         module.precompute()
-        return _reading(self.path, module, outside, self._read, self.proposed, self.rejected)
+        return self._subjects_of(module, outside)
 
     def subjects(self, outside: ExampleSettings) -> tuple[Subject, ...]:
         """Return the functions with example inputs, valid or not, in text order."""
         read, now = self._read, (self.module, outside, self.proposed, self.rejected)
         if read is None or not all(map(operator.is_, read.made_of, now)):
-            read = self._read = _reading(
-                self.path, self.module, outside, read, self.proposed, self.rejected
-            )
+            read = self._read = self._subjects_of(self.module, outside)
         return read.subjects
 
+    def _subjects_of(self, module: Module, outside: ExampleSettings) -> _Reading:
+        """Find the functions of a module that have example inputs.
 
-def _reading(
-    path: str,
-    module: Module,
-    outside: ExampleSettings,
-    last: _Reading | None,
-    proposed: Mapping[str, tuple[OutsideSet, ...]],
-    rejected: Mapping[str, tuple[str, frozenset[OutsideSet]]],
-) -> _Reading:
-    """Find the functions of a module that have example inputs.
-
-    The example inputs of unchanged functions are not read again.
-    """
-    subjects: list[Subject] = []
-    name = module_name(path)
-    previous = last.examples if last is not None else {}
-    read: dict[_Key, Examples] = {}
-    sizes = tuple(outside.sizes.items())
-    for (chunk, function), id in zip(module.functions, module.ids, strict=True):
-        project = outside.examples.get(f"{name}:{function.qualname}")
-        calls = outside.observed.get((path, id), ())
-        if module.defining[function.qualname] is chunk:
-            calls += proposed.get(function.qualname, ())
-        _, without = rejected.get(id, ("", frozenset()))
-        calls = tuple(call for call in calls if call not in without)
-        if outside.only_written:
-            calls = ()
-        key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
-        own = previous.get(key)
-        if own is None:
-            own = choice.of(
-                function, sizes=outside.sizes, project=project, mesh=outside.mesh, outside=calls
+        The example inputs of unchanged functions are not read again.
+        """
+        # The loop may replace these while a thread is here.
+        last, proposed, rejected = self._read, self.proposed, self.rejected
+        subjects: list[Subject] = []
+        name = module_name(self.path)
+        previous = last.examples if last is not None else {}
+        read: dict[_Key, Examples] = {}
+        sizes = tuple(outside.sizes.items())
+        for (chunk, function), id in zip(module.functions, module.ids, strict=True):
+            project = outside.examples.get(f"{name}:{function.qualname}")
+            calls = outside.observed.get((self.path, id), ())
+            if module.defining[function.qualname] is chunk:
+                calls += proposed.get(function.qualname, ())
+            _, without = rejected.get(id, ("", frozenset()))
+            calls = tuple(call for call in calls if call not in without)
+            if outside.only_written:
+                calls = ()
+            key = (chunk.id, function.qualname, function.range, sizes, project, outside.mesh, calls)
+            if (own := previous.get(key)) is None:
+                own = choice.of(
+                    function, sizes=outside.sizes, project=project, mesh=outside.mesh, outside=calls
+                )
+            read[key] = own
+            if own.sets or own.problems:
+                subjects.append(Subject(chunk, function, own, id))
+        last_whole = last.whole if last is not None else None
+        if module.syntax_problem is None:
+            last_whole = (module, tuple(subjects))
+        elif last_whole is not None:
+            subjects += _broken(
+                *last_whole, module, {function.qualname for _, function in module.functions}
             )
-        read[key] = own
-        if own.sets or own.problems:
-            subjects.append(Subject(chunk, function, own, id))
-    last_whole = last.whole if last is not None else None
-    if module.syntax_problem is None:
-        last_whole = (module, tuple(subjects))
-    elif last_whole is not None:
-        subjects += _broken(
-            *last_whole, module, {function.qualname for _, function in module.functions}
-        )
-    made_of = (module, outside, proposed, rejected)
-    return _Reading(module, made_of, tuple(subjects), read, last_whole)
+        made_of = (module, outside, proposed, rejected)
+        return _Reading(module, made_of, tuple(subjects), read, last_whole)
 
 
 def _broken(
@@ -278,8 +271,7 @@ def _broken(
     """Yield the functions of the last text that parsed, where the current text does not parse."""
     shift = TextShift(module.text, now.text)
     for subject in subjects:
-        name = shift.range(subject.name_range)
-        if name is None or subject.name in standing:
+        if (name := shift.range(subject.name_range)) is None or subject.name in standing:
             continue
         chunk = now.chunk_at(name.start)
         if chunk is not None and chunk.broken is not None:
@@ -310,3 +302,136 @@ def module_name(path: str) -> str:
         parts.insert(0, folder.name)
         folder = folder.parent
     return ".".join(parts) or file.stem
+
+
+# The open documents of a session: their texts are read soon, in threads if they are large.
+
+Observed = Mapping[tuple[str, str], tuple[OutsideSet, ...]]
+"""Observed calls by the path of a file and the qualified name of a function in it."""
+
+_NONE: Observed = MappingProxyType({})
+_READERS = 3
+"""Large texts that are parsed at the same time, a choice: the parser holds the GIL."""
+
+
+class OpenDocuments:
+    """The open documents by path, and the functions in them that have example inputs."""
+
+    def __init__(self, projects: Projects, turns: Turns) -> None:
+        self.by_path: dict[str, Document] = {}
+        self._projects = projects
+        self._readers = Aside(_READERS)
+        self._turns = turns
+        self._dry_calls: dict[str, Observed] = {}
+        self._outside: dict[str, tuple[ExampleSettings, Observed, ExampleSettings]] = {}
+        """By path: settings and observed calls, and both together."""
+        projects.documents = self.by_path
+
+    def open(self, path: str, text: str) -> None:
+        """Add a document."""
+        self.by_path[path] = Document(path, "")
+        self.put(path, text)
+
+    def put(self, path: str, text: str) -> None:
+        """Replace the whole text of a document; without an event loop, it is parsed at once."""
+        document = self.by_path[path]
+        if loop_runs():
+            document.put(text, self.outside(path), self._readers, self._turns)
+        else:
+            document.change(text)
+        self._projects.texts.put(path, document.text)
+
+    def close(self, path: str) -> None:
+        """Remove a document, if it is open."""
+        self._dry_calls.pop(path, None)
+        self._outside.pop(path, None)
+        if (document := self.by_path.pop(path, None)) is not None:
+            document.close()
+            self._projects.texts.put(path, None)
+
+    def get(self, path: str) -> Document | None:
+        """Return an open document, whose text may not be parsed yet."""
+        return self.by_path.get(path)
+
+    async def read(self, path: str) -> Document | None:
+        """Return an open document after its text was parsed."""
+        document = self.by_path.get(path)
+        if document is not None and not document.is_read:
+            await document.read()
+        return self.by_path.get(path)
+
+    def now(self, path: str) -> Document | None:
+        """Return an open document; its text is parsed at once."""
+        if (document := self.by_path.get(path)) is not None:
+            document.read_now()
+        return document
+
+    def subjects(self, document: Document) -> tuple[Subject, ...]:
+        """Return the functions of a document that have example inputs."""
+        return document.subjects(self.outside(document.path))
+
+    def functions(self, path: str) -> list[str]:
+        """Return the ids of a file's functions that have example inputs (`Module.ids`)."""
+        document = self.now(path)
+        return [] if document is None else [each.id for each in self.subjects(document)]
+
+    def dry_calls(self, path: str) -> Observed:
+        """Return the calls of a document's functions in dry runs."""
+        return self._dry_calls.get(path, _NONE)
+
+    def put_dry_calls(self, path: str, calls: Observed) -> bool:
+        """Replace a document's calls in dry runs; return whether they are others."""
+        if path not in self.by_path or self.dry_calls(path) == calls:
+            return False
+        self._dry_calls[path] = calls
+        return True
+
+    def outside(self, path: str) -> ExampleSettings:
+        """Return what a document's example inputs depend on besides its text.
+
+        It is the same object until that changes.
+        """
+        settings, dry_calls = self._projects.of(path).outside, self.dry_calls(path)
+        if not dry_calls:
+            return settings
+        cached = self._outside.get(path)
+        if cached is None or cached[0] is not settings or cached[1] is not dry_calls:
+            every = dict(settings.observed)
+            for function, sets in dry_calls.items():
+                every[function] = (*every.get(function, ()), *sets)
+            cached = settings, dry_calls, replace(settings, observed=every)
+            self._outside[path] = cached
+        return cached[2]
+
+    def find(self, path: str, function: str) -> tuple[Document, Subject]:
+        """Return a function by its qualified name.
+
+        Raises:
+            LookupError: no such function, or no example inputs; the message says which.
+        """
+        if (document := self.now(path)) is None:
+            raise LookupError(f"{path} is not open")
+        for subject in self.subjects(document):
+            if subject.id == function:
+                if subject.examples.sets:
+                    return document, subject
+                raise LookupError(f"the example inputs of {function} have errors")
+        if function in {definition.qualname for _, definition in document.module.functions}:
+            raise LookupError(
+                f"{function} has no example inputs: add a section `Example inputs:` to its "
+                "docstring"
+            )
+        raise LookupError(f"there is no function {function} in {path}")
+
+    def stop(self) -> None:
+        """Parse no further text in threads."""
+        self._readers.close()
+
+
+def loop_runs() -> bool:
+    """Return whether this is called within an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
+from jaxsight import rules
 from jaxsight.events import Event
+from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.attention import Attention
-from jaxsight.queries.choices import UserChoices
+from jaxsight.queries.choices import Attention, UserChoices
+from jaxsight.queries.documents import OpenDocuments
 from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
-from jaxsight.queries.long_work import Aside, Turns
+from jaxsight.queries.long_work import Aside, Turns, end
 from jaxsight.queries.measurements import Measurements
 from jaxsight.queries.memory import SessionMemory
-from jaxsight.queries.open_documents import OpenDocuments
-from jaxsight.queries.processes.explorer import ProcessExplorer
+from jaxsight.queries.processes import ProcessExplorer
 from jaxsight.queries.profiles import OpenProfiles
 from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.proposals.proposals import Proposals
-from jaxsight.queries.rules_ahead import RulesAhead
 from jaxsight.queries.sizes.explorer import SizeExplorer
 from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces.located_answer import View
@@ -29,64 +29,81 @@ from jaxsight.queries.traces.trace_cache import TraceCache
 from jaxsight.queries.traces.traces import DocumentTraces
 from jaxsight.queries.waiting import Waiting
 
+# Import the rules without blocking the event loop.
+
+_TURNS = 20
+"""Turns of the loop before importing begins, a choice: answers that waited for traces go first."""
+
+
+class RulesAhead:
+    """Imports rules when findings are asked for first: it takes longer than a hover."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._importing: asyncio.Task[None] | None = None
+        self._imported = asyncio.Event()
+
+    @property
+    def are_ready(self) -> bool:
+        """Whether all rules are imported."""
+        return self._imported.is_set()
+
+    def start(self) -> None:
+        """Begin to import the rules, if that has not been done."""
+        if self._importing is None:
+            self._importing = asyncio.create_task(self._import(), name="import rules")
+
+    async def ready(self) -> None:
+        """Return when all rules are imported."""
+        self.start()
+        await self._imported.wait()
+
+    async def aclose(self) -> None:
+        """Stop importing."""
+        if self._importing is not None:
+            await end([self._importing])
+
+    async def _import(self) -> None:
+        try:
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+            with cached_bytecode(file_for("rules"), dataclasses):
+                for _ in rules.import_ahead():
+                    await self._turns.breathe()
+        finally:
+            self._imported.set()  # what is missing is imported where it is used
+
+
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
 class Engine:
     """The documents of a session, their traces, and their programs."""
 
-    projects: Projects
-    documents: OpenDocuments
-    choices: UserChoices
-    traces: DocumentTraces
-    programs: Programs
-    sizes: SizeExplorer
-    processes: ProcessExplorer
-    dry_runs: ProgramCalls
-    proposals: Proposals
-    waiting: Waiting
-    attention: Attention
-    memory: SessionMemory
-    aside: Aside
-    """The thread for analysing large modules and traces."""
-    turns: Turns
-    """Turns of the event loop, which long work shares."""
-    rules: RulesAhead
-    measurements: Measurements
-    profiles: OpenProfiles
-
-    @staticmethod
-    def of(projects: Projects) -> Engine:
-        """Return an engine without documents."""
-        memory, aside, turns = SessionMemory(), Aside(), Turns()
-        documents, choices = OpenDocuments(projects, turns), UserChoices(projects)
-        dry_runs = ProgramCalls(documents, projects, choices, memory, aside)
+    def __init__(self, projects: Projects) -> None:
+        """Begin without documents."""
+        self.projects = projects
+        self.memory = memory = SessionMemory()
+        self.aside = aside = Aside()
+        """The thread for analysing large modules and traces."""
+        self.turns = turns = Turns()
+        """Turns of the event loop, which long work shares."""
+        self.documents = documents = OpenDocuments(projects, turns)
+        self.choices = choices = UserChoices(projects)
+        self.dry_runs = ProgramCalls(documents, projects, choices, memory, aside)
         cache = TraceCache(projects.texts, memory)
-        traces = DocumentTraces(documents, projects, choices, dry_runs, memory, aside, turns, cache)
-        attention = Attention()
-        programs = Programs(projects, traces, choices, memory, attention)
-        proposals = Proposals(projects, documents, choices, memory, aside)
-        waiting = Waiting(projects.events)
-        return Engine(
-            projects,
-            documents,
-            choices,
-            traces,
-            programs,
-            SizeExplorer(projects, memory),
-            ProcessExplorer(projects, memory),
-            dry_runs,
-            proposals,
-            waiting,
-            attention,
-            memory,
-            aside,
-            turns,
-            RulesAhead(turns),
-            Measurements(projects, choices, memory, programs),
-            OpenProfiles(),
+        self.traces = DocumentTraces(
+            documents, projects, choices, self.dry_runs, memory, aside, turns, cache
         )
+        self.attention = Attention()
+        self.programs = Programs(projects, self.traces, choices, memory, self.attention)
+        self.sizes = SizeExplorer(projects, memory)
+        self.processes = ProcessExplorer(projects, memory)
+        self.proposals = Proposals(projects, documents, choices, memory, aside)
+        self.waiting = Waiting(projects.events)
+        self.rules = RulesAhead(turns)
+        self.measurements = Measurements(projects, choices, memory, self.programs)
+        self.profiles = OpenProfiles()
 
     @property
     def events(self) -> asyncio.Queue[Event]:
@@ -137,15 +154,14 @@ class Engine:
         for document in self.documents.by_path.values():
             document.rejected = {}
         self.dry_runs.outdate()
-        self.traces.cache.cancel_all()
+        self.traces.cache.cancel()
         self.sizes.running.cancel()
         self.processes.running.cancel()
 
     async def aclose(self) -> None:
         """End all processes and threads."""
         self.waiting.cancel()
-        for path in self.documents.by_path:
-            self.traces.cache.cancel(path)
+        self.traces.cache.cancel()
         self.sizes.running.cancel()
         await self.measurements.aclose()
         await self.processes.aclose()

@@ -12,9 +12,8 @@ import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Hashable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from jaxsight.source.module import Module
@@ -83,9 +82,7 @@ class Aside:
         Results are memoized in the bindings, which modules share. Therefore this thread does all
         such work for large modules, and the event loop all of it for small ones.
         """
-        if not module.is_large:
-            return work()
-        return await self.run(work, waiting=True)
+        return work() if not module.is_large else await self.run(work, waiting=True)
 
     def close(self) -> None:
         """Start no further job; the threads end after their current jobs."""
@@ -176,50 +173,57 @@ def forget(running: dict[K, R], key: K, task: asyncio.Task[object]) -> None:
     """Drop work whose task has ended, unless other work runs under its key now."""
     if not task.cancelled():
         task.exception()  # retrieved, so that asyncio does not log it; callers get it too
-    current = running.get(key)
-    if current is not None and current.task is task:
+    if (current := running.get(key)) is not None and current.task is task:
         del running[key]
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared(Generic[T]):
-    path: str
-    task: asyncio.Task[T]
+async def end(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Cancel tasks, and wait for their ends."""
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class SharedWork(Generic[T]):
-    """Work about files that runs once for all who ask for it meanwhile."""
+class SharedWork(Generic[K, T]):
+    """Work in the background about files, whose results all callers with an equal key share."""
 
     def __init__(self) -> None:
-        self._running: dict[Hashable, _Shared[T]] = {}
+        self._running: dict[K, tuple[str, asyncio.Task[T]]] = {}
 
-    async def result(
-        self, key: Hashable, path: str, work: Callable[[], Coroutine[None, None, T]], cancelled: T
-    ) -> T:
-        """Return the result of the work with this key, which begins if it does not run.
+    async def get(
+        self, key: K, path: str, work: Callable[[], Coroutine[None, None, T]]
+    ) -> T | None:
+        """Return the result of work about a file; `None` if that is cancelled.
 
-        Args:
-            key: all with the same one share the work.
-            path: the file that it is about.
-            work: starts it.
-            cancelled: the result if `cancel` has ended it.
+        It begins unless it is running, and goes on if the caller is cancelled.
         """
-        running = self._running.get(key)
-        if running is None:
-            running = self._running[key] = _Shared(path, asyncio.create_task(work()))
-            running.task.add_done_callback(lambda done: forget(self._running, key, done))
+        if key not in self._running:
+            begun = asyncio.create_task(work())
+            self._running[key] = path, begun
+            begun.add_done_callback(functools.partial(self._ended, key))
+        _, task = self._running[key]
         try:
-            return await asyncio.shield(running.task)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if running.task.cancelled():
-                return cancelled
+            if task.cancelled():
+                return None
             raise
 
+    async def aclose(self) -> None:
+        """Cancel all that runs, and wait for its end."""
+        await end(task for _, task in self._running.values())
+
+    def _ended(self, key: K, task: asyncio.Task[T]) -> None:
+        del self._running[key]
+        if not task.cancelled():
+            task.exception()  # retrieved, so that asyncio does not log it; callers get it too
+
     def cancel(self, path: str | None = None) -> None:
-        """Cancel what runs for a file, whose text changed or that was closed; or all."""
-        for running in list(self._running.values()):
-            if path is None or running.path == path:
-                running.task.cancel()
+        """Cancel what runs for a file, or for all files."""
+        for of, task in self._running.values():
+            if path in (None, of):
+                task.cancel()
 
 
 class RunningTasks:
@@ -241,7 +245,4 @@ class RunningTasks:
 
     async def aclose(self) -> None:
         """Cancel all of them, and wait for their ends."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(self._tasks)

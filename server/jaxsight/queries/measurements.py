@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
+from jaxsight.queries.long_work import end
 from jaxsight.queries.memory import Measurement, SessionMemory
+from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.queries.programs.programs import Programs
-from jaxsight.queries.programs.refused import Refused
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question
 from jaxsight.targets.target import CPU, Target, parse, recognized
@@ -84,8 +85,7 @@ class Measurements:
         """
         question = view.answer.question
         target = target or self._choices.target(question.path)
-        found = self._memory.measured.get((*question.unit, target.name))
-        if found is None:
+        if (found := self._memory.measured.get((*question.unit, target.name))) is None:
             return None
         return LastMeasurement(found, view.stale or found.answer.key != view.answer.key)
 
@@ -150,8 +150,7 @@ class Measurements:
             if not task.cancelled():
                 task.cancel()
                 raise
-            current = asyncio.current_task()
-            if current is not None and current.cancelling():
+            if (current := asyncio.current_task()) is not None and current.cancelling():
                 raise
             raise MeasuringCancelled from None
         finally:
@@ -178,20 +177,16 @@ class Measurements:
             raise NotMeasured("two functions are compared on this machine only")
         async with self._turn:
             if target.host:
-                reply = await self._on_host(project, view, target, limits, on_stage)
+                reply = await self._on_host(view, target, limits, on_stage)
             else:
-                reply = await self._here(project, view, target, against, limits, on_stage)
+                views = (view, against) if against is not None else (view,)
+                reply = await self._here(views, target, limits, on_stage)
         on = recognized(target, reply.conditions.device_kind if target.platform != CPU else "")
         # With the answer that is shown: its key says whether the texts are still the same.
         return Measurement(view.answer, on, reply)
 
     async def _on_host(
-        self,
-        project: Project,
-        view: View,
-        target: Target,
-        limits: MeasuringLimits,
-        on_stage: OnStage,
+        self, view: View, target: Target, limits: MeasuringLimits, on_stage: OnStage
     ) -> Measured:
         """Run a function's program on another machine, which has nothing else of it.
 
@@ -203,6 +198,7 @@ class Measurements:
             raise NotMeasured(f"{view.subject.name} cannot be lowered: the tracer ended")
         if isinstance(result, Refused):
             raise NotMeasured(result.trouble.message)
+        project = self._projects.of(view.answer.question.path)
         assert project.interpreter is not None
         on_stage(Stage(NEW, "measure", f"{view.subject.name} on {target.host}"))
         compiling, timeouts = self._programs.compiling(), project.settings.timeouts
@@ -226,24 +222,19 @@ class Measurements:
         return replace(measured, program=replace(times, drawn=drawn))
 
     async def _here(
-        self,
-        project: Project,
-        view: View,
-        target: Target,
-        against: View | None,
-        limits: MeasuringLimits,
-        on_stage: OnStage,
+        self, views: Sequence[View], target: Target, limits: MeasuringLimits, on_stage: OnStage
     ) -> Measured:
         """Run a function in a tracer of its own, which ends with it.
 
         Raises:
             NotMeasured: it fails, or exceeds a limit.
         """
+        project = self._projects.of(views[0].answer.question.path)
         tracers = _tracers(project, target)
         try:
             answers = [
                 await _traced(tracers, project, each.answer.question, target, on_stage)
-                for each in (view, *([against] if against is not None else []))
+                for each in views
             ]
             ids = [answer.reply.id for answer in answers if isinstance(answer.reply, Traced)]
             request = Measure(NEW, ids[0], ids[1] if len(ids) > 1 else 0, limits)
@@ -254,7 +245,7 @@ class Measurements:
             case Measured():
                 return reply
             case Failed(failure=failure):
-                raise NotMeasured(f"{view.subject.name} fails: {failure.message}")
+                raise NotMeasured(f"{views[0].subject.name} fails: {failure.message}")
             case Died() as died:
                 raise NotMeasured(died.message, died.help)
             case Cancelled():
@@ -281,10 +272,7 @@ class Measurements:
 
     async def aclose(self) -> None:
         """Cancel everything, and wait until the processes have ended."""
-        tasks = list(self._running.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(self._running.values())
 
 
 def _check(project: Project, target: Target) -> None:
@@ -341,5 +329,4 @@ async def _traced(
             raise NotMeasured(f"{name} cannot be traced: {failure.message}")
         case Died() as died:
             raise NotMeasured(died.message, died.help)
-        case _:
-            raise MeasuringCancelled
+    raise MeasuringCancelled

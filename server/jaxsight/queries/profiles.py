@@ -76,7 +76,7 @@ class OpenProfiles:
         Raises:
             LookupError: there is no profile, or it cannot be read; the message says why.
         """
-        from jaxsight.profiles.folders import NoProfile
+        from jaxsight.profiles.sources import NoProfile
         from jaxsight.profiles.space import NotAProfile
 
         loop = asyncio.get_running_loop()
@@ -101,10 +101,9 @@ class OpenProfiles:
 
 
 def _read(path: Path, root: Path, progress: Callable[[int, int], None]) -> OpenedProfile:
-    from jaxsight.profiles.folders import files_of
     from jaxsight.profiles.profile import Share
     from jaxsight.profiles.reading import read
-    from jaxsight.profiles.sources import ProfiledSources
+    from jaxsight.profiles.sources import ProfiledSources, files_of
 
     profile = read(files_of(path), progress)
     opened = OpenedProfile(profile, ProfiledSources(root, profile.taken))
@@ -112,8 +111,7 @@ def _read(path: Path, root: Path, progress: Callable[[int, int], None]) -> Opene
         file = opened.sources.path(place.file)
         if file is None or place.file in opened.sources.changed:
             continue
-        shares = opened.files.get(str(file))
-        if shares is None:
+        if (shares := opened.files.get(str(file))) is None:
             lines = opened.sources.lines(file)
             shares = opened.files[str(file)] = FileShares(lines, {})
         # Several functions may have a line, such as a lambda expression and what is around it.

@@ -50,8 +50,7 @@ class Sandbox:
         self, request: Request[R], *, priority: Priority = Priority.BACKGROUND
     ) -> Outcome[R]:
         """Send a request to the sandbox's tracer, and return the answer."""
-        tracers = self._started()
-        if tracers is None:
+        if (tracers := self._started()) is None:
             return Died(NEW, "", Death(Reason.UNAVAILABLE, last_words=self.project.problem))
         reply = await self.project.sources.collect(
             tracers.ask(request, priority=priority, texts=self.project.texts.open)
@@ -80,8 +79,7 @@ class Sandbox:
 
     async def outline(self, answer: Answer) -> Outlined | None:
         """Return a traced program as plain data; `None` if it is gone."""
-        outlined = await tracer_requests.outline(self, answer)
-        if outlined is None:
+        if (outlined := await tracer_requests.outline(self, answer)) is None:
             self._forget(answer)
         return outlined
 
@@ -101,8 +99,7 @@ class Sandbox:
         match before.reply, after.reply:
             case (Traced(id=first), Traced(id=second)):
                 return await self._compare(Compare(NEW, first, second), before, after)
-            case _:
-                return None
+        return None
 
     async def compare_with_values(self, before: Answer, after: Answer) -> Compared | Died | None:
         """Compare a function with an original that cannot be traced and is called with values."""
@@ -121,9 +118,7 @@ class Sandbox:
 
     async def aclose(self) -> None:
         """End the process."""
-        if self._ending is not None:
-            self._ending.cancel()
-            self._ending = None
+        self._stay()
         self._answers.clear()
         tracers, self._tracers = self._tracers, None
         if tracers is not None:
@@ -131,9 +126,14 @@ class Sandbox:
 
     def rest(self) -> None:
         """End the process after a while, unless another candidate comes."""
+        self._stay()
+        self._ending = asyncio.create_task(self._end_later())
+
+    def _stay(self) -> None:
+        """Do not end the process after a while."""
         if self._ending is not None:
             self._ending.cancel()
-        self._ending = asyncio.create_task(self._end_later())
+            self._ending = None
 
     async def _end_later(self) -> None:
         await asyncio.sleep(IDLE)
@@ -144,9 +144,7 @@ class Sandbox:
         self._answers.pop(answer.question.key_on_device)
 
     def _started(self) -> Tracers | None:
-        if self._ending is not None:
-            self._ending.cancel()
-            self._ending = None
+        self._stay()
         project = self.project
         if project.held_back:
             return None
@@ -185,3 +183,40 @@ class Sandboxes:
         ending = (sandbox.aclose() for sandbox in self._by_root.values())
         await asyncio.gather(*ending, *self._closing)
         self._by_root.clear()
+
+
+# Where proposals are traced: in the project's own tracer, or in a process of their own.
+#
+# The project's tracer has imported what a file needs. It is used, behind all other requests, while
+# nobody has written inputs for functions of the file: then nobody waits for their shapes. After a
+# proposal that ended it, or took long, the others are traced in a process of their own.
+
+_KEPT_OF_PROJECT = 64
+"""Traces, one for most functions of a file, and more than `functions.MOST` of them."""
+
+
+@dataclass(eq=False, slots=True)
+class ProjectBench:
+    """The project's tracer; it keeps the traces, which may be shown."""
+
+    project: Project
+    has_died: bool = False
+    traced: Recent[str, Answer] = field(default_factory=lambda: Recent(_KEPT_OF_PROJECT))
+    """Traces by the key of their question, with its device."""
+
+    async def trace(self, question: Question) -> Answer | None:
+        reply = await self.project.ask(question.trace, priority=Priority.BACKGROUND)
+        if not isinstance(reply, Traced | Failed):
+            self.has_died |= isinstance(reply, Died)
+            return None
+        answer = Answer(question, reply, dict(reply.files))
+        if isinstance(reply, Traced):
+            self.traced.put(question.key_on_device, answer)
+        return answer
+
+    async def outline(self, answer: Answer) -> Outlined | None:
+        return await tracer_requests.outline(self.project, answer)
+
+
+Bench = ProjectBench | Sandbox
+"""A tracer for proposals of one project."""

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxsight.recording import running, summary
+from jaxsight.recording import merging, running
 from jaxsight.recording.program import root_of
 from jaxsight.text.inert import one_line
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"error: {one_line(command[0])}: {error.strerror}\n")
         return running.status_of(error)
-    for line in summary.lines(recording, root, _LISTED):
+    for line in merging.summary(recording, root, _LISTED):
         sys.stderr.write(f"jaxsight: {line}\n")
     return recording.status
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import jax
 
 from jaxsight.meshes.compat import shardings
-from jaxsight.recording.expressions import Built, Expressions, not_built
+from jaxsight.recording.expressions import Built, Expressions, Reachable, not_built
 from jaxsight.recording.notation import Meshes, Notation, UnwritableError
-from jaxsight.recording.reachable import Reachable
 from jaxsight.wire.meshes import MANUAL
 
 _MESH = "mesh"
@@ -39,8 +38,7 @@ def write_call(
         namespace: the globals of the function's module, which expressions read.
         built: returns the call that built an object, where it was observed.
     """
-    names = Reachable(namespace)
-    expressions = Expressions(names, built)
+    expressions = Expressions(Reachable(namespace), built)
     lines: list[str] = []
     unwritten: list[tuple[str, str]] = []
     meshes = Meshes()

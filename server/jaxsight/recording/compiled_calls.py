@@ -13,11 +13,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import CodeType
+from typing import Any
 
 _COMPILED = frozenset({"PjitFunction", "PmapFunction"})
 """Types of compiled functions in JAX 0.8 to 0.12, in its extension module."""
 _TOOLS = (4, 3)
 """Numbers of tools that Python reserves for nobody; another one may use them."""
+
+
+def reserve(name: str) -> tuple[Any, int] | None:
+    """Return `sys.monitoring` and the number of a tool that is reserved in it, if Python can."""
+    monitoring: Any = getattr(sys, "monitoring", None)
+    for tool in _TOOLS if monitoring is not None else ():
+        if monitoring.get_tool(tool) is None:
+            monitoring.use_tool_id(tool, name)
+            return monitoring, tool
+    return None
 
 
 def watch(name: str, called: Callable[[object], bool]) -> bool:
@@ -27,12 +38,9 @@ def watch(name: str, called: Callable[[object], bool]) -> bool:
         name: that of the tool.
         called: takes the function; returns whether to go on. Its errors end the reports.
     """
-    monitoring = getattr(sys, "monitoring", None)
-    if monitoring is None:
+    if (reserved := reserve(name)) is None:
         return False
-    tool = next((number for number in _TOOLS if monitoring.get_tool(number) is None), None)
-    if tool is None:
-        return False
+    monitoring, tool = reserved
     disable, compiled = monitoring.DISABLE, _COMPILED
 
     def on_call(code: CodeType, offset: int, function: object, first: object) -> object:
@@ -46,7 +54,6 @@ def watch(name: str, called: Callable[[object], bool]) -> bool:
             monitoring.set_events(tool, 0)
         return None
 
-    monitoring.use_tool_id(tool, name)
     monitoring.register_callback(tool, monitoring.events.CALL, on_call)
     monitoring.set_events(tool, monitoring.events.CALL)
     return True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -12,6 +13,8 @@ from jaxsight.files.reading import is_marked
 from jaxsight.recording import recorded_file
 from jaxsight.recording.observing import log
 from jaxsight.recording.recorded_file import Functions, RecordedCall, RecordedFileError
+from jaxsight.text import units
+from jaxsight.text.inert import clause, one_line
 
 _MOST_ERRORS = 5
 """Errors of the observation that are printed: the first ones tell the cause."""
@@ -56,8 +59,7 @@ class Merger:
 
     def read(self) -> bool:
         """Read what was logged since the last time; return whether there was anything."""
-        size = log.size(self._folder)
-        if size == self._size:
+        if (size := log.size(self._folder)) == self._size:
             return False
         self._size = size
         self.logged = log.read(self._folder)
@@ -96,11 +98,9 @@ class Merger:
     def _root_of(self, file: str) -> Path:
         """Return the root of the project that a file belongs to."""
         folder = (self._root / file).parent
-        known = self._roots.get(str(folder))
-        if known is None:
+        if (known := self._roots.get(str(folder))) is None:
             above = [folder, *folder.parents]
-            inside = above[: above.index(self._root)]
-            known = next(filter(is_marked, inside), self._root)
+            known = next(filter(is_marked, above[: above.index(self._root)]), self._root)
             self._roots[str(folder)] = known
         return known
 
@@ -114,3 +114,51 @@ class Merger:
                 path = recorded_file.path_in(root)
                 self.problems[f"{path} was replaced: {error}"] = None
         return self._earlier[root]
+
+
+# What a run recorded, as lines for people.
+
+_WIDTH, _MOST_REASONS = 100, 10
+"""Columns of a line, and lines with reasons: what fits in a terminal."""
+
+
+def summary(recording: Recording, root: Path, limit: int) -> Iterator[str]:
+    """Yield what was recorded, and what could not be."""
+    if not any(recording.functions.values()):
+        yield (
+            f"recorded nothing: no function in {one_line(str(root))} was called with arrays of JAX"
+        )
+    for project, functions in recording.functions.items():
+        path = recorded_file.path_in(project)
+        relative = os.path.relpath(path)
+        file = str(path) if relative.startswith(os.pardir) else relative
+        unwritten = recording.unwritten.get(project, {})
+        whole = {key: calls for key, calls in functions.items() if key not in unwritten}
+        yield f"recorded {units.count(len(whole), 'function')} in {one_line(file)}"
+        yield from listed(whole, limit)
+        yield from _unwritten(unwritten)
+    yield from map(one_line, recording.problems)
+
+
+def listed(functions: Functions, limit: int) -> Iterator[str]:
+    """Yield each function with its first inputs on one line."""
+    for number, ((file, name), calls) in enumerate(functions.items()):
+        if number == limit:
+            yield f"  … and {len(functions) - limit} more"
+            return
+        inputs = ", ".join(calls[0].inputs.split("\n"))
+        more = f" (and {len(calls) - 1} more)" if len(calls) > 1 else ""
+        head = one_line(f"  {file}:{name}")
+        yield f"{head}  {clause(inputs, max(_WIDTH - len(head) - len(more), 30))}{more}"
+
+
+def _unwritten(unwritten: Unwritten) -> Iterator[str]:
+    if unwritten:
+        count = units.count(len(unwritten), "function")
+        yield f"recorded in part, as arguments have no form as example inputs: {count}"
+    for number, ((file, name), reasons) in enumerate(unwritten.items()):
+        if number == _MOST_REASONS:
+            yield f"  … and {len(unwritten) - number} more"
+            return
+        parts = [f"{name_of}: {reason}" if name_of else reason for name_of, reason in reasons]
+        yield one_line(f"  {file}:{name}  {'; '.join(parts)}")

@@ -61,8 +61,7 @@ def program(command: Sequence[str], folder: Path) -> StartedProgram:
             return StartedProgram()
         case [script, *_] if not script.startswith("-"):
             return _files([script], folder)
-        case _:
-            return StartedProgram()
+    return StartedProgram()
 
 
 def root_of(command: Sequence[str], folder: Path) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path, PurePosixPath
 
 from jaxsight.files import private, reading
@@ -47,6 +47,10 @@ Functions = Mapping[tuple[str, str], tuple[RecordedCall, ...]]
 
 class RecordedFileError(Exception):
     """The file cannot be used; the message is a clause."""
+
+
+_KEYS = ("inputs", "calls", "traced", "date")
+"""Those of a call in the file."""
 
 
 def path_in(root: str | Path) -> Path:
@@ -107,8 +111,7 @@ def _call(entry: object) -> RecordedCall | None:
             "date": str(when),
         }:
             return RecordedCall(inputs, calls, traced, when)
-        case _:
-            return None
+    return None
 
 
 def merged(earlier: Functions, new: Functions, root: Path) -> Functions:
@@ -147,15 +150,7 @@ def write(root: Path, functions: Functions) -> None:
     """
     files: dict[str, dict[str, object]] = {}
     for (file, name), calls in sorted(functions.items()):
-        entries = [
-            {
-                "inputs": call.inputs,
-                "calls": call.calls,
-                "traced": call.is_traced,
-                "date": call.date,
-            }
-            for call in calls
-        ]
+        entries = [dict(zip(_KEYS, astuple(call), strict=True)) for call in calls]
         files.setdefault(file, {})[name] = entries
     text = json.dumps({"version": VERSION, "functions": files}, indent=1)
     folder = reading.inside(root, FOLDER)

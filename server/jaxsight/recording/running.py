@@ -7,16 +7,28 @@ it runs, its signals are its own; what it was called with is merged every few se
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from jaxsight.recording import FOLDER, ROOT, TESTS
+from jaxsight.files import reading
+from jaxsight.recording import (
+    FOLDER,
+    PROFILE,
+    PROFILE_FUNCTION,
+    PROFILE_OUTCOME,
+    PROFILE_STEPS,
+    ROOT,
+    TESTS,
+    ProfileOutcome,
+)
 from jaxsight.recording.merging import Merger, Recording
 from jaxsight.text.magics import NOTEBOOK
 
@@ -90,8 +102,7 @@ def _signals_of(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
     before: dict[int, Any] = {}
     for name in (*_IGNORED, *_FORWARDED):
-        number = getattr(signal, name, None)
-        if number is not None:
+        if (number := getattr(signal, name, None)) is not None:
             handler = forward if name in _FORWARDED else signal.SIG_IGN
             before[number] = signal.signal(number, handler)
     try:
@@ -139,3 +150,77 @@ def with_python(command: Sequence[str], python: str | None) -> list[str]:
 def status_of(error: OSError) -> int:
     """Return the exit status of a shell for a program that does not start."""
     return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+
+
+# Run a user's program, and have JAX profile some steps of it (`observing/profiled.py`).
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledRun:
+    """What came of a program that was to be profiled."""
+
+    status: int
+    function: str = ""
+    """The function whose calls were steps; empty if there was no profile."""
+    steps: int = 0
+    ended_early: bool = False
+    reason: str = ""
+    """Why there is no profile."""
+
+
+def profile(
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    steps: int,
+    function: str = "",
+) -> ProfiledRun:
+    """Run a command, and profile some of its steps.
+
+    Args:
+        command: the program with its arguments.
+        folder: an empty folder that the profile is written to.
+        environment: the program's variables.
+        steps: the number of steps.
+        function: the name of the function whose calls are steps; by default the first that JAX
+            compiles and that is called four times.
+
+    Raises:
+        FileNotFoundError, PermissionError: there is no such program.
+    """
+    variables = observed_environment(
+        environment,
+        {PROFILE: str(folder), PROFILE_STEPS: str(steps), PROFILE_FUNCTION: function},
+    )
+    status = run(command, variables, lambda: None)
+    try:
+        found = json.loads(reading.text(folder / PROFILE_OUTCOME, reading.SMALL))
+    except (reading.UnreadableError, ValueError):
+        found = {}
+    match found.get("outcome"):
+        case ProfileOutcome.DONE | ProfileOutcome.ENDED_EARLY as outcome:
+            steps_done = found.get("steps")
+            return ProfiledRun(
+                status,
+                str(found.get("function", "")),
+                steps_done if isinstance(steps_done, int) else 0,
+                outcome == ProfileOutcome.ENDED_EARLY,
+            )
+        case ProfileOutcome.FAILED:
+            return ProfiledRun(status, reason=str(found.get("message", "")))
+        case ProfileOutcome.BEGUN:
+            reason = "the program ended without running its exit handlers"
+            return ProfiledRun(status, reason=reason)
+    called = f"`{function}`" if function else "no function compiled by JAX"
+    was = "was not called" if function else "was called"
+    reason = f"{called} {was} four times outside of others (Python 3.12 or later is needed)"
+    return ProfiledRun(status, reason=reason)
+
+
+def new_folder(root: Path) -> Path:
+    """Create and return the folder for the profiles of a project."""
+    folder = root / ".jaxsight" / "profiles"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PROFILE_OUTCOME).unlink(missing_ok=True)
+    return Path(os.path.realpath(folder))

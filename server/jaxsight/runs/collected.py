@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
+from typing import Any, TypeVar
 
+from jaxsight import __version__
 from jaxsight.profiles.places import CodePlace, library_of
+from jaxsight.recording import RUN, running
 from jaxsight.recording.programs.log import logged
 from jaxsight.wire.messages.compiling import Memory
 
 Record = Mapping[str, object]
+T = TypeVar("T", "RunProcess", "RunProgram")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,18 @@ class RunProcess:
     """How often functions were called at least, by their numbers; `None` if it was not counted."""
 
 
+@dataclass(slots=True)
+class RunSummary:
+    """The run itself."""
+
+    command: tuple[str, ...]
+    status: int
+    began: float
+    seconds: float
+    version: str
+    """That of jaxsight."""
+
+
 def read(folder: Path) -> list[RunProcess]:
     """Return the processes that imported JAX, in the order in which they did."""
     processes: list[RunProcess] = []
@@ -96,7 +114,7 @@ def read(folder: Path) -> list[RunProcess]:
         process: RunProcess | None = None
         for line in lines:
             if isinstance(introduced := line.get("process"), Mapping):
-                process = _process(introduced)
+                process = _read(RunProcess, introduced)
                 processes.append(process)
             elif process is None:
                 continue
@@ -113,74 +131,48 @@ def read(folder: Path) -> list[RunProcess]:
     return sorted(processes, key=lambda process: process.began)
 
 
-def _process(record: Record) -> RunProcess:
-    return RunProcess(
-        pid=int(_number(record, "pid")),
-        parent=int(_number(record, "parent")),
-        command=tuple(map(str, _sequence(record, "command"))),
-        began=_number(record, "began"),
-        ranks=_texts(record, "ranks"),
-        jax=_text(record, "jax"),
-        python=_text(record, "python"),
-    )
+_LOGGED_AS = {"is_transformed": "transformed", "is_cached": "cached"}
+"""Keys in the log of fields with other names."""
+
+
+def _read(kind: type[T], record: Record, **known: object) -> T:
+    """Return a record of a log as an object, by the types of its fields."""
+    values = {
+        each.name: _READERS[str(each.type)](record, _LOGGED_AS.get(each.name, each.name))
+        for each in fields(kind)
+        if each.name not in known and each.default is each.default_factory is MISSING
+    }
+    made: Callable[..., T] = kind
+    return made(**values, **known)
 
 
 def _program(record: Record) -> RunProgram:
-    file = _text(record, "file")
-    sizes = record.get("memory")
-    return RunProgram(
-        name=_text(record, "name"),
-        defined=CodePlace(file, int(_number(record, "line"))) if file else None,
-        called=tuple(_places(_sequence(record, "called"))),
-        arguments=tuple(
-            (str(each[0]), str(each[1]))
-            for each in _sequence(record, "arguments")
-            if isinstance(each, Sequence) and len(each) == 2
-        ),
-        results=tuple(map(str, _sequence(record, "results"))),
-        static=_texts(record, "static"),
-        shardings=tuple(map(str, _sequence(record, "shardings"))),
-        context=_texts(record, "context"),
-        function=int(_number(record, "function")),
-        is_transformed=record.get("transformed") is True,
-        at=_number(record, "at"),
-        trace=_number(record, "trace") if record.get("trace") is not None else None,
-        lower=_number(record, "lower") if record.get("lower") is not None else None,
-        compile=_number(record, "compile"),
-        is_cached=record.get("cached") is True,
-        saved=_number(record, "saved"),
-        memory=_memory(sizes if isinstance(sizes, Mapping) else {}),
-        platform=_text(record, "platform"),
-        device=_text(record, "device"),
-        devices=int(_number(record, "devices")),
-        hlo=_text(record, "hlo"),
-        jaxpr=_text(record, "jaxpr"),
-        equations=int(_number(record, "equations")),
-        error=_text(record, "error"),
-    )
+    file, sizes = _text(record, "file"), record.get("memory")
+    known = sizes if isinstance(sizes, Mapping) else {}
+    figures: dict[str, Any] = {
+        each.name: int(_number(known, each.name))
+        for each in fields(Memory)
+        if each.type == "int" and each.name in known
+    }
+    defined = CodePlace(file, int(_number(record, "line"))) if file else None
+    return _read(RunProgram, record, defined=defined, memory=Memory(**figures))
 
 
-def _memory(record: Record) -> Memory:
-    def figure(name: str) -> int:
-        return int(_number(record, name)) if name in record else -1
-
-    return Memory(
-        temporaries=figure("temporaries"),
-        arguments=figure("arguments"),
-        outputs=figure("outputs"),
-        aliased=figure("aliased"),
-        code=figure("code"),
-        peak=figure("peak"),
-    )
-
-
-def _places(sequence: Sequence[object]) -> list[CodePlace]:
+def _places(record: Record, name: str) -> tuple[CodePlace, ...]:
     found = []
-    for each in sequence:
+    for each in _sequence(record, name):
         match each:
             case [str(file), int(line), str(function)]:
                 found.append(CodePlace(file, line, function))
-    return found
+    return tuple(found)
+
+
+def _pairs(record: Record, name: str) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (str(each[0]), str(each[1]))
+        for each in _sequence(record, name)
+        if isinstance(each, Sequence) and len(each) == 2
+    )
 
 
 def _text(record: Record, name: str) -> str:
@@ -202,3 +194,44 @@ def _sequence(record: Record, name: str) -> Sequence[object]:
 def _texts(record: Record, name: str) -> dict[str, str]:
     value = record.get(name)
     return {str(k): str(v) for k, v in value.items()} if isinstance(value, Mapping) else {}
+
+
+_READERS: Mapping[str, Callable[[Record, str], object]] = {
+    "str": _text,
+    "float": _number,
+    "float | None": lambda record, name: (
+        _number(record, name) if record.get(name) is not None else None
+    ),
+    "int": lambda record, name: int(_number(record, name)),
+    "bool": lambda record, name: record.get(name) is True,
+    "Mapping[str, str]": _texts,
+    "tuple[str, ...]": lambda record, name: tuple(map(str, _sequence(record, name))),
+    "tuple[tuple[str, str], ...]": _pairs,
+    "tuple[CodePlace, ...]": _places,
+}
+"""What reads a value of a log, by the type of the field."""
+
+
+# Run the user's program, and read what its processes compiled.
+
+
+def collect(
+    command: Sequence[str], environment: Mapping[str, str], shown: Sequence[str] = ()
+) -> tuple[RunSummary, list[RunProcess]]:
+    """Run a command to its end, and return what its processes compiled.
+
+    Args:
+        command: the program with its arguments.
+        environment: the program's variables.
+        shown: the command as the user wrote it, if it is another.
+
+    Raises:
+        FileNotFoundError, PermissionError: there is no such program.
+    """
+    with tempfile.TemporaryDirectory(prefix="jaxsight-run-") as name:
+        variables = running.observed_environment(environment, {RUN: name})
+        began, clock = time.time(), time.monotonic()
+        status = running.run(command, variables, lambda: None)
+        seconds = time.monotonic() - clock
+        summary = RunSummary(tuple(shown or command), status, began, seconds, __version__)
+        return summary, read(Path(name))

@@ -45,8 +45,7 @@ class _Lines(Places[Span]):
 def figures_of(program: RunProgram) -> AnyFigures | None:
     """Return the figures of a program; `None` if its HLO was not kept, or cannot be read."""
     platform = _PLATFORMS.get(program.platform, program.platform) or "cpu"
-    found = _read(program.hlo, platform)
-    if found is None:
+    if (found := _read(program.hlo, platform)) is None:
         return None
     graph, written = found
     compiled = Compiled(
@@ -96,5 +95,4 @@ def numbered(hlo: str) -> tuple[str, Written]:
         operation = metadata["op_name"].rpartition("/")[2]
         return f"eq[{paths.setdefault((operation, at), str(len(paths)))}]"
 
-    text = with_names(hlo, name)
-    return text, {path: pair for pair, path in paths.items()}
+    return with_names(hlo, name), {path: pair for pair, path in paths.items()}

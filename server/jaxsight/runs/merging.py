@@ -218,8 +218,7 @@ def merged(processes: Sequence[RunProcess]) -> list[CompiledFunction]:
         for program in process.programs:
             key = program.name, program.defined, program.is_transformed
             function = functions.setdefault(key, CompiledFunction(*key))
-            digest = _digest(program)
-            if digest not in known[key]:
+            if (digest := _digest(program)) not in known[key]:
                 known[key][digest] = MergedProgram(digest)
                 function.programs.append(known[key][digest])
             reason = recompilation(program, earlier[key])

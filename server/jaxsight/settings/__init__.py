@@ -6,18 +6,3 @@ settings = merge(project, editor_values)  # problems of the editor's values: set
 A value that is not valid is a problem, and its default holds. This package must never raise for
 one.
 """
-
-from jaxsight.settings.reading import ProjectSettings, merge, parse_project, read_project
-from jaxsight.settings.schema import SCHEMA, InlayHints, Setting, Settings, Timeouts
-
-__all__ = [
-    "SCHEMA",
-    "InlayHints",
-    "ProjectSettings",
-    "Setting",
-    "Settings",
-    "Timeouts",
-    "merge",
-    "parse_project",
-    "read_project",
-]

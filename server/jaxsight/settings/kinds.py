@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
-from jaxsight.examples.notation.meshes import parse_mesh
+from jaxsight.examples.notation.shapes import parse_mesh
 from jaxsight.examples.problems import Malformed
 from jaxsight.rules import NAMES, RULES
 from jaxsight.rules.selection import is_selector
@@ -85,8 +85,7 @@ def _scalar(
     expected: str, schema: Mapping[str, object], convert: Callable[[object], T | None]
 ) -> ValueKind[T]:
     def read(value: object, complain: Complain) -> T | None:
-        converted = convert(value)
-        if converted is None:
+        if (converted := convert(value)) is None:
             complain((), f"expected {expected}, got {shown(value)}", "")
         return converted
 

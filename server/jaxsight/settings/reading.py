@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import tomllib
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,10 +21,145 @@ from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.settings.kinds import Complain, nearest, shortened, shown
 from jaxsight.settings.kinds import Path as Keys
 from jaxsight.settings.schema import SCHEMA, Settings
-from jaxsight.settings.toml_places import TomlPlace, places
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import clause
 from jaxsight.text.layout import camel
+
+# The places of the keys and values of a TOML document, which `tomllib` does not report.
+#
+# The text must be valid TOML (`tomllib` has parsed it before): this scans it and checks nothing.
+
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_STRING = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:[^"\\\n]|\\.)*"' r"|'[^'\n]*'", re.DOTALL
+)
+_WORD = re.compile(r"[^\s,\]}#]+(?: \d\d:[^\s,\]}#]+)?")
+"""A number, a boolean or a date; a space may separate a date and its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TomlPlace:
+    """The ranges of a key and of its value.
+
+    An array's element has no key, so both are the value's.
+    """
+
+    key: Range
+    value: Range
+
+
+def places(text: str) -> dict[Keys, TomlPlace]:
+    """Return the places of all keys and array elements of `text`, by path from the root."""
+    scanner = _Scanner(text)
+    scanner.document()
+    return scanner.places
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.places: dict[Keys, TomlPlace] = {}
+        self._line_starts = [0, *(match.end() for match in re.finditer(r"\n", text))]
+
+    def document(self) -> None:
+        table: Keys = ()
+        counts: dict[Keys, int] = {}
+        while True:
+            self._blank()
+            if self.at >= len(self.text):
+                return
+            if self.text[self.at] == "[":
+                start = self.at
+                array = self.text.startswith("[[", self.at)
+                self.at += 2 if array else 1
+                self._blank()
+                table, _ = self._dotted(counts)
+                self._blank()
+                self.at += 2 if array else 1
+                if array:
+                    counts[table] = counts.get(table, -1) + 1
+                    table = (*table, counts[table])
+                header = self._range(start, self.at)
+                self.places.setdefault(table, TomlPlace(header, header))
+            else:
+                self._pair(table, counts)
+
+    def _pair(self, table: Keys, counts: dict[Keys, int]) -> None:
+        start = self.at
+        below, end = self._dotted({})
+        self._blank()
+        self.at += 1  # the equals sign
+        self._blank()
+        self._value((*table, *below), self._range(start, end))
+
+    def _dotted(self, counts: dict[Keys, int]) -> tuple[Keys, int]:
+        """Read a dotted key; return its path and its end.
+
+        The path goes through the last element of arrays of tables.
+        """
+        path: Keys = ()
+        while True:
+            if path in counts:
+                path = (*path, counts[path])
+            if match := _STRING.match(self.text, self.at):
+                part = str(tomllib.loads(f"k = {match[0]}")["k"])
+            else:
+                if (match := _BARE_KEY.match(self.text, self.at)) is None:
+                    raise ValueError(f"no key at offset {self.at} of a TOML document")
+                part = match[0]
+            path = (*path, part)
+            self.at = end = match.end()
+            self._blank()
+            if not self.text.startswith(".", self.at):
+                return path, end
+            self.at += 1
+            self._blank()
+
+    def _value(self, path: Keys, key: Range | None) -> None:
+        start = self.at
+        match self.text[start]:
+            case "[":
+                self.at += 1
+                index = 0
+                while not self._closes("]"):
+                    self._value((*path, index), None)
+                    index += 1
+            case "{":
+                self.at += 1
+                while not self._closes("}"):
+                    self._pair(path, {})
+            case _:
+                match = _STRING.match(self.text, start) or _WORD.match(self.text, start)
+                if match is None:
+                    raise ValueError(f"no value at offset {start} of a TOML document")
+                self.at = match.end()
+        value = self._range(start, self.at)
+        self.places[path] = TomlPlace(key or value, value)
+
+    def _closes(self, bracket: str) -> bool:
+        """Return whether the collection ends here, after a comma that may separate items."""
+        self._blank()
+        if self.text[self.at] == ",":
+            self.at += 1
+            self._blank()
+        if self.text[self.at] != bracket:
+            return False
+        self.at += 1
+        return True
+
+    def _blank(self) -> None:
+        if (match := _BLANK.match(self.text, self.at)) is not None:
+            self.at = match.end()
+
+    def _range(self, start: int, end: int) -> Range:
+        return Range(self._position(start), self._position(end))
+
+    def _position(self, offset: int) -> Position:
+        line = bisect_right(self._line_starts, offset) - 1
+        return Position(line, offset - self._line_starts[line])
+
 
 GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
 CODE = "JX900"
@@ -54,13 +190,11 @@ class _Problem:
     on_key: bool
     """Whether it is about the key, which is ignored, and not about the value."""
 
-    @property
-    def severity(self) -> Severity:
-        return Severity.WARNING if self.on_key else Severity.ERROR
-
-    def range(self, places: Mapping[Keys, TomlPlace]) -> Range:
-        key_place = _place(places, self.keys)
-        return key_place.key if self.on_key else key_place.value
+    def finding(self, places: Mapping[Keys, TomlPlace]) -> Finding:
+        place = _place(places, self.keys)
+        if self.on_key:
+            return _finding(place.key, self.message, Severity.WARNING, self.help)
+        return _finding(place.value, self.message, help=self.help)
 
 
 def read_project(root: str | Path) -> ProjectSettings:
@@ -101,11 +235,7 @@ def parse_project(text: str, path: str) -> ProjectSettings:
         message = f"expected a table of settings, got {shown(table)}"
         return ProjectSettings(path, problems=(_finding(range, message),))
     values, problems = _read(table, project=True)
-    findings = tuple(
-        _finding(problem.range(toml_places), problem.message, problem.severity, problem.help)
-        for problem in problems
-    )
-    return ProjectSettings(path, values, findings)
+    return ProjectSettings(path, values, tuple(each.finding(toml_places) for each in problems))
 
 
 def merge(project: ProjectSettings, editor: Mapping[str, object]) -> Settings:
@@ -145,8 +275,7 @@ def _read(
     values: dict[str, object] = {}
     problems: list[_Problem] = []
     for written, key, raw in _entries(table):
-        setting = SCHEMA.get(key)
-        if setting is None:
+        if (setting := SCHEMA.get(key)) is None:
             if len(problems) < MOST_PROBLEMS:
                 problems.append(_unknown(written, key, raw))
             continue
@@ -155,8 +284,7 @@ def _read(
             help = "remove it, and set it in the editor"
             problems.append(_Problem(written, message, help, on_key=True))
             continue
-        value = setting.kind.read(raw, _complaints(problems, written))
-        if value is not None:
+        if (value := setting.kind.read(raw, _complaints(problems, written))) is not None:
             values[key] = value
     return values, problems
 
@@ -164,8 +292,7 @@ def _read(
 def _complaints(problems: list[_Problem], written: Keys) -> Complain:
     def complain(below: Keys, message: str, help: str) -> None:
         if len(problems) < MOST_PROBLEMS:
-            keys = (*written, *below)
-            problems.append(_Problem(keys, message, help, on_key=False))
+            problems.append(_Problem((*written, *below), message, help, on_key=False))
 
     return complain
 
@@ -250,8 +377,7 @@ _LONG_INTEGER = re.compile(r"(?<!\w)[+-]?[0-9][0-9_]{999,}")  # Python refuses 4
 
 
 def _place_of(text: str, offset: int) -> Range:
-    line = text.count("\n", 0, offset)
-    return _at(line, offset - (text.rfind("\n", 0, offset) + 1))
+    return _at(text.count("\n", 0, offset), offset - (text.rfind("\n", 0, offset) + 1))
 
 
 _DECODE_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")

@@ -12,8 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from jaxsight.sweeps.points import LargestSize, SweepPoint
-from jaxsight.sweeps.swept_sizes import Sizes, SweptSize
+from jaxsight.sweeps.points import LargestSize, Sizes, SweepPoint, SweptSize
 
 MOST_COMPILES = 8
 """Programs that a search compiles at most, a choice: as long as the sweep of a few points."""
@@ -86,8 +85,7 @@ class MemorySearch:
             self._look_for_growth()
             return
         # The function may divide the size, and cannot be traced with others than multiples.
-        common = math.gcd(*(size - self.start for size in self.known))
-        if common > self.step:
+        if (common := math.gcd(*(size - self.start for size in self.known))) > self.step:
             self.step = common
         else:
             self.reason = f"{self.name}={size:,}: {point.problem or 'its memory is not known'}"
@@ -117,9 +115,8 @@ class MemorySearch:
     @property
     def low(self) -> int | None:
         """The largest size that is known to fit; `None` if none is."""
-        return max(
-            (size for size, needed in self.known.items() if self._fits(needed)), default=None
-        )
+        fitting = (size for size, needed in self.known.items() if needed <= self.capacity)
+        return max(fitting, default=None)
 
     @property
     def high(self) -> int | None:
@@ -128,7 +125,7 @@ class MemorySearch:
         too_large = (
             size
             for size, needed in self.known.items()
-            if not self._fits(needed) and (low is None or size > low)
+            if needed > self.capacity and (low is None or size > low)
         )
         return min(too_large, default=None)
 
@@ -151,8 +148,7 @@ class MemorySearch:
             found = predicted if predicted is not None else (self.start + high) // 2
             return min(max(self._on_grid(found), self.start), high - self.step)
         if high is None:
-            predicted = self._predicted(low, _BEYOND)
-            if predicted is None:
+            if (predicted := self._predicted(low, _BEYOND)) is None:
                 predicted = max(2 * low, low + self.step)
             found = self._on_grid(min(predicted, _FARTHEST * max(low, 1)))
             if found <= low:  # it fits against the prediction: look further each time
@@ -166,9 +162,6 @@ class MemorySearch:
         if predicted is None or is_slow:
             predicted = low + width // 2
         return min(max(self._on_grid(predicted), low + self.step), high - self.step)
-
-    def _fits(self, needed: float) -> bool:
-        return needed <= self.capacity
 
     def _on_grid(self, size: float) -> int:
         return self.start + math.floor((size - self.start) / self.step) * self.step

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from jaxsight.sweeps.points import Sweep, SweepPoint
-from jaxsight.sweeps.swept_sizes import written
+from jaxsight.sweeps.points import Sweep, SweepPoint, written
 from jaxsight.sweeps.table import SweptFigure, changes
 from jaxsight.text.inert import visible
 
@@ -189,8 +188,7 @@ def _element(shape: DrawnShape) -> str:
     from html import escape  # its table of entities is large, and few sessions draw
 
     attributes = " ".join(f'{name}="{escape(value)}"' for name, value in shape.attributes.items())
-    text = _escaped(shape.text)
-    if text and shape.tag != "text":
+    if (text := _escaped(shape.text)) and shape.tag != "text":
         text = f"<title>{text}</title>"
     return f"<{shape.tag} {attributes}>{text}</{shape.tag}>"
 
@@ -279,8 +277,7 @@ def _curve(
     pieces: list[list[str]] = [[]]
     marks: list[DrawnShape] = []
     for point in points:
-        value = figure.value(point)
-        if value is None:
+        if (value := figure.value(point)) is None:
             pieces.append([])
             continue
         x, y = f"{across.at(point.sizes[name]):.1f}", f"{upward.at(value):.1f}"

@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint
-from jaxsight.sweeps.swept_sizes import written
+from jaxsight.sweeps.points import LargestSize, Sweep, SweepPoint, written
 from jaxsight.text import units
 
 # Where XLA changes its mind: the same program with a larger size has other kernels.
@@ -171,10 +170,8 @@ def rows(sweep: Sweep) -> Iterator[tuple[str, ...]]:
     figures = columns(sweep)
     for point in sweep.points:
         sizes = [f"{point.sizes[size.name]:,}" for size in sweep.swept]
-        if point.is_compiled:
-            yield (*sizes, *(figure.text(point) for figure in figures))
-        else:
-            yield (*sizes, *("–" for _ in figures))
+        shown = (figure.text(point) if point.is_compiled else "–" for figure in figures)
+        yield (*sizes, *shown)
 
 
 def remarks(sweep: Sweep) -> Iterator[str]:

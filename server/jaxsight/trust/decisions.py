@@ -17,11 +17,38 @@ from pathlib import PurePath
 from jaxsight.events import Consent
 from jaxsight.files.ownership import is_own_folder
 from jaxsight.targets.target import UnknownTarget, parse
+from jaxsight.text.inert import one_line
 from jaxsight.text.terminal import instruction
 from jaxsight.trust.policy import Policy, chosen_policy
 from jaxsight.trust.store import Decisions, TrustStore, store_file
-from jaxsight.trust.words import shown_folder, shown_path
 from jaxsight.workers.compilation.remote import PYTHON
+
+# Paths and names of a workspace in a question to its user, made inert.
+
+_MOST = 200
+"""Characters of a path in a question, a choice: editors show it in a small dialog. Shorter ones
+hide folders that tell projects apart."""
+_LINKS = str.maketrans({"[": "\\x5b", "]": "\\x5d", "<": "\\x3c", "`": "\\x60"})
+"""Characters that some editors interpret as links, markup or code."""
+
+
+def shown_folder(folder: str, real: str) -> str:
+    """Return a folder as it was opened, and where it really is."""
+    leads = f" (leads to {shown_path(real)})" if real != folder else ""
+    return f"{shown_path(folder)}{leads}"
+
+
+def shown_path(text: str) -> str:
+    """Return a path or name on one line, without control characters or markup.
+
+    The middle of a long one is omitted.
+    """
+    shown = one_line(text).translate(_LINKS)
+    if len(shown) > _MOST:
+        half = _MOST // 2
+        shown = f"{shown[:half]}…{shown[-half:]}"
+    return shown
+
 
 TRUST = "Trust this folder"
 ONCE = "Once"
@@ -120,10 +147,9 @@ class Trust:
                 return True
             case Policy.EDITOR:
                 return self.client is True
-            case _:
-                real = os.path.realpath(folder)
-                decided = self._here.covers(real) or self._store.read().covers(real)
-                return decided or self.is_opened(folder)
+        real = os.path.realpath(folder)
+        decided = self._here.covers(real) or self._store.read().covers(real)
+        return decided or self.is_opened(folder)
 
     def open_folders(self, folders: Iterable[str]) -> None:
         """Take the folders that the client has opened as its workspace.

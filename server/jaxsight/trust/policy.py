@@ -68,8 +68,7 @@ def config_file() -> Path | None:
 
 
 def _of_file() -> Policy | None:
-    path = config_file()
-    if path is None:
+    if (path := config_file()) is None:
         return None
     try:
         data = read_own(path, most=_MOST, forbidden=stat.S_IWOTH, owners=(_ROOT,))

@@ -72,8 +72,7 @@ class TrustStore:
         """Return the current decisions; the file is read again only after it changed."""
         if self.file is None:
             return self._known
-        signature = self._signature()
-        if signature != self._seen:
+        if (signature := self._signature()) != self._seen:
             self._seen = signature
             self._known = self._read()
         return self._known

@@ -33,7 +33,7 @@ from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import clause, one_line
 from jaxsight.text.units import count
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import shown_path
 
 LOCK = "jaxsight.lock"
 """The file's name, in the root of a project."""

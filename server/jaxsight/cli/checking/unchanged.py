@@ -28,7 +28,7 @@ from jaxsight.files.texts import Version, stamp_of
 from jaxsight.projects.project import Project
 from jaxsight.projects.python_discovery import package_folders
 from jaxsight.projects.sources import Sources
-from jaxsight.queries.programs.target_choice import environment_of
+from jaxsight.queries.choices import environment_of
 from jaxsight.recording import recorded_file
 from jaxsight.targets.target import Target
 from jaxsight.trust.decisions import SSH

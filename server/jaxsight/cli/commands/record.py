@@ -33,7 +33,7 @@ from jaxsight.features.recording.until_seen import (
     SeenFunctions,
     run_until_seen,
 )
-from jaxsight.recording import recorded_file, running, summary
+from jaxsight.recording import merging, recorded_file, running
 from jaxsight.recording.merging import Recording
 from jaxsight.recording.observing.functions import is_test
 from jaxsight.recording.program import program, project_root, root_of
@@ -299,7 +299,7 @@ async def record(
         if not write and not functions[root]:
             hint = "run a program: `jaxsight record -- python train.py`"
             raise CommandError(f"nothing is recorded; {hint}")
-        for line in summary.listed(functions[root], limit) if not write else ():
+        for line in merging.listed(functions[root], limit) if not write else ():
             Printer().print(line)
     if write:
         for project, chosen in functions.items():
@@ -331,7 +331,7 @@ async def _ran(
         with starting(request.program):
             recording = running.record(command, request.root, environment, tests=request.tests)
     if not (until_seen and request.form is ProgressOutput.JSON):
-        for line in summary.lines(recording, request.root, limit):
+        for line in merging.summary(recording, request.root, limit):
             Printer(stderr=True).print(f"jaxsight: {line}")
     return recording
 

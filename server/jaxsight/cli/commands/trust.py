@@ -11,9 +11,8 @@ from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.output.printing import Printer
 from jaxsight.trust import Decisions, TrustStore, store_file
-from jaxsight.trust.decisions import stored_form
+from jaxsight.trust.decisions import shown_path, stored_form
 from jaxsight.trust.store import upward
-from jaxsight.trust.words import shown_path
 from jaxsight.workers.confinement.start import held
 
 

@@ -28,11 +28,10 @@ from jaxsight.features.sweeps import DrawnSweep, sweep
 from jaxsight.figures.panel import Json
 from jaxsight.figures.program_notes import change
 from jaxsight.queries.measurements import NotMeasured
-from jaxsight.queries.programs.located_figures import LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
 from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import picture
-from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize
+from jaxsight.sweeps.points import BadSizes, SweptSize
 from jaxsight.text.inert import one_line
 
 

@@ -11,9 +11,9 @@ from jaxsight.cli.reporting.anonymous import anonymous, own_names, without_folde
 from jaxsight.cli.user_python import program_environment, starting
 from jaxsight.recording import running
 from jaxsight.recording.program import root_of
+from jaxsight.runs.collected import collect
 from jaxsight.runs.merging import merged
 from jaxsight.runs.page.document import document
-from jaxsight.runs.running import collect
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count, time
 

@@ -11,20 +11,16 @@ from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.docstrings.sections import (
     TARGET_HELP,
-    LogicalLine,
     Section,
     find_sections,
     logical_lines,
     whole_text,
 )
-from jaxsight.examples.notation.chunk_text import ChunkText
 from jaxsight.examples.notation.contracts import Expect, read_contract
-from jaxsight.examples.notation.expressions import Expression, read_expression
-from jaxsight.examples.notation.meshes import NAME as MESH
-from jaxsight.examples.notation.meshes import MeshAxes, begins_mesh, read_mesh
-from jaxsight.examples.notation.parser import parse_value
-from jaxsight.examples.notation.shapes import read_size
-from jaxsight.examples.notation.tokens import TokenReader
+from jaxsight.examples.notation.parser import Expression, parse_value, read_expression
+from jaxsight.examples.notation.shapes import NAME as MESH
+from jaxsight.examples.notation.shapes import MeshAxes, begins_mesh, read_mesh, read_size
+from jaxsight.examples.notation.tokens import ChunkText, TokenReader
 from jaxsight.examples.notation.values import Node, Size
 from jaxsight.examples.problems import (
     CONFLICT,
@@ -141,8 +137,7 @@ def read_source(source: ChunkText) -> Declared:
             continue
         first, past = section.lines
         end = source.line_bounds(max(section.line, past - 1))[1]
-        start = section.inline
-        if start is None:
+        if (start := section.inline) is None:
             start = source.line_bounds(first)[0] if first < past else end
         reader = TokenReader(source, start, end)
         expect, wrong = read_contract(reader, section.name, section.heading)
@@ -175,11 +170,11 @@ def _read_set(source: ChunkText, section: Section) -> DeclaredSet:
         first, after = reader.token, reader.peek()
         try:
             if first.kind == "name" and first.text == "Expect" and not after.is_("=", ","):
-                _read_expect(lines, reader, line)
+                _read_expect(lines, reader, line.end)
             elif first.kind == "name" and first.text == "where" and after.kind in ("name", "end"):
                 _read_sizes(lines, reader)
             else:
-                _read_example(lines, reader, line)
+                _read_example(lines, reader, line.end)
         except Malformed as malformed:
             lines.problems.append(malformed.problem)
     return DeclaredSet(
@@ -193,14 +188,13 @@ def _read_set(source: ChunkText, section: Section) -> DeclaredSet:
     )
 
 
-def _read_example(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
+def _read_example(lines: _Lines, reader: TokenReader, end: int) -> None:
     names: list[tuple[str, int, Range]] = []
     try:
-        while True:
-            names.append(_name(reader))
-            if not reader.token.is_(","):
-                break
+        names.append(_name(reader))
+        while reader.token.is_(","):
             reader.advance()
+            names.append(_name(reader))
         name = names[0][0]
         if reader.token.is_("="):
             if len(names) > 1:
@@ -209,7 +203,7 @@ def _read_example(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None
                     help="write one line for each parameter; an example cannot be unpacked",
                 )
             equals = reader.advance()
-            value: Written = read_expression(reader.source, equals.end, line.end, name)
+            value: Written = read_expression(reader.source, equals.end, end, name)
         elif reader.token.is_(":"):
             reader.advance()
             is_mesh = [(name, stars) for name, stars, _ in names] == [(MESH, 0)]
@@ -242,8 +236,7 @@ def _name(reader: TokenReader) -> tuple[str, int, Range]:
         stars = len(reader.advance().text)
     if reader.token.kind != "name":
         raise reader.expected("a parameter name")
-    name = reader.advance().text
-    return name, stars, reader.range_from(start)
+    return reader.advance().text, stars, reader.range_from(start)
 
 
 def _read_sizes(lines: _Lines, reader: TokenReader) -> None:
@@ -266,7 +259,7 @@ def _read_sizes(lines: _Lines, reader: TokenReader) -> None:
         reader.take(",", "`,` or the end of the line")
 
 
-def _read_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
+def _read_expect(lines: _Lines, reader: TokenReader, end: int) -> None:
     """Read `Expect (h100): kernels <= 3`; without a target it is for the configured one."""
     start = reader.advance().start
     target = ""
@@ -277,8 +270,7 @@ def _read_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
                 reader.check_closed(opening, ")")
                 reader.advance()
             closing = reader.advance()
-            target = reader.source.text[opening.end : closing.start].strip()
-            if not target:
+            if not (target := reader.source.text[opening.end : closing.start].strip()):
                 raise reader.fail("missing target in parentheses", closing, help=TARGET_HELP)
         range = reader.range_from(start)
         colon = reader.take(":")
@@ -287,7 +279,7 @@ def _read_expect(lines: _Lines, reader: TokenReader, line: LogicalLine) -> None:
         raise Malformed(
             problem(MALFORMED_EXPECT, wrong.range, wrong.message, wrong.help)
         ) from malformed
-    conditions = TokenReader(reader.source, colon.end, line.end)
+    conditions = TokenReader(reader.source, colon.end, end)
     expect, problems = read_contract(conditions, target, range)
     lines.expects.append(expect)
     lines.problems += problems

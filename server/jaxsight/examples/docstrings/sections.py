@@ -7,12 +7,11 @@ is never reported: a docstring is prose first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from jaxsight.examples.notation.chunk_text import ChunkText
-from jaxsight.examples.notation.tokens import BLANK, STRING
+from jaxsight.examples.notation.tokens import BLANK, STRING, ChunkText
 from jaxsight.examples.problems import MALFORMED, Problem, problem
 from jaxsight.source.text import Range
 
@@ -86,8 +85,7 @@ def find_sections(source: ChunkText) -> Sections:
         return Sections((), ())
     line = 0
     while line < source.line_count:
-        section = _section_at(source, line)
-        if section is None:
+        if (section := _section_at(source, line)) is None:
             if unclosed := _UNCLOSED.fullmatch(source.line(line)):
                 start = source.line_bounds(line)[0] + unclosed.start("open")
                 bracket = source.range(start, start + 1)
@@ -108,8 +106,7 @@ def find_sections(source: ChunkText) -> Sections:
 def _section_at(source: ChunkText, line: int) -> Section | None:
     """Return the section whose heading is on this line, if any."""
     text = source.line(line)
-    match = _HEADING.fullmatch(text)
-    if match is None:
+    if (match := _HEADING.fullmatch(text)) is None:
         return None
     topic: Topic = "expect" if match["title"] == "Expect" else "inputs"
     name = (match["name"] or "").strip()
@@ -161,32 +158,33 @@ def _underlined(source: ChunkText, line: int) -> bool:
     return line + 1 < source.line_count and _UNDERLINE.fullmatch(source.line(line + 1)) is not None
 
 
-def _deeper_until(source: ChunkText, first: int, indent: int) -> int:
-    """Return the line after the last one that is indented more than a heading."""
+def _until(source: ChunkText, first: int, ends: Callable[[int], object]) -> int:
+    """Return the line after the last one with text before a line that ends a section."""
     end = first
     for line in range(first, source.line_count):
-        if not source.line(line).strip():
-            continue
-        if source.indent(line) <= indent:
-            break
-        end = line + 1
+        if source.line(line).strip():
+            if ends(line):
+                break
+            end = line + 1
     return end
+
+
+def _deeper_until(source: ChunkText, first: int, indent: int) -> int:
+    """Return the line after the last one that is indented more than a heading."""
+    return _until(source, first, lambda line: source.indent(line) <= indent)
 
 
 def _numpydoc_until(source: ChunkText, first: int, indent: int) -> int:
     """Return the line after the last one before the next underlined heading or a dedent."""
-    end = first
-    for line in range(first, source.line_count):
+
+    def ends(line: int) -> object:
         text = source.line(line)
-        if not text.strip():
-            continue
         heading = _HEADING.fullmatch(text)
         is_heading = heading and heading["title"] != "Expect" and heading["colon"] is not None
         is_other = is_heading or _underlined(source, line) or _OTHER.match(text)
-        if source.indent(line) < indent or is_other:
-            break
-        end = line + 1
-    return end
+        return source.indent(line) < indent or is_other
+
+    return _until(source, first, ends)
 
 
 def whole_text(source: ChunkText) -> Section:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal as OneOf
+from typing import cast
 
 from jaxsight.examples.notation.tokens import Token, TokenReader
 from jaxsight.examples.problems import (
@@ -124,11 +125,8 @@ def _condition(reader: TokenReader) -> MetricDemand:
     if amount != int(amount):
         of_bytes = " of bytes" if METRICS[name.text] == "bytes" else ""
         raise reader.fail(f"`{name.text}` must be a whole number{of_bytes}", number)
-    match comparison:
-        case "<=" | "<" | "==" | ">=" | ">":
-            return MetricDemand(name.text, comparison, int(amount), reader.range_from(name.start))
-        case _:
-            raise AssertionError(comparison)
+    range = reader.range_from(name.start)
+    return MetricDemand(name.text, cast(Comparison, comparison), int(amount), range)
 
 
 def _metric(reader: TokenReader) -> Token:

@@ -8,13 +8,14 @@ expressions").
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass, field
 
-from jaxsight.examples.notation.chunk_text import ChunkText
-from jaxsight.examples.notation.dtypes import BY_NAME, KEY_IMPLEMENTATIONS, suggestion
 from jaxsight.examples.notation.shapes import read_shape
-from jaxsight.examples.notation.tokens import DEEPEST, STRING, Token, TokenReader
+from jaxsight.examples.notation.tokens import DEEPEST, STRING, ChunkText, Token, TokenReader
 from jaxsight.examples.notation.values import (
+    BY_NAME,
     HOST,
+    KEY_IMPLEMENTATIONS,
     Array,
     Key,
     Literal,
@@ -22,6 +23,7 @@ from jaxsight.examples.notation.values import (
     TreeNode,
     is_literal,
     show,
+    suggestion,
 )
 from jaxsight.examples.problems import (
     CONFLICT,
@@ -32,7 +34,86 @@ from jaxsight.examples.problems import (
     python_error,
     quoted,
 )
+from jaxsight.source.text import Position, Range
+from jaxsight.text import names
 from jaxsight.text.parsing import quiet
+
+# Read Python expressions after `=`: check the syntax and join the lines, without evaluating.
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression's source, on one line and without comments, and its free names."""
+
+    source: str
+    names: tuple[str, ...]
+    range: Range = field(default=Range(Position(0, 0), Position(0, 0)), compare=False)
+
+
+def read_expression(source: ChunkText, start: int, end: int, subject: str) -> Expression:
+    """Return the expression between two offsets; raise `Malformed` if Python cannot parse it."""
+    reader = TokenReader(source, start, end)
+    if reader.token.kind == "end":
+        raise reader.expected(f"a Python expression after {quoted(f'{subject} =')}")
+    first = reader.token.start
+    _check_brackets(reader)
+    text = source.text[first:end]
+    try:
+        # Parentheses let an expression continue over lines without its own.
+        with quiet():
+            tree = ast.parse(f"({text}\n)", mode="eval")
+        written = ast.unparse(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        place = _place(source, first, end, error)
+        raise malformed(place, *python_error(error, "Python expression")) from error
+    return Expression(written, names.free_in(written), reader.range_from(first))
+
+
+def _check_brackets(reader: TokenReader) -> None:
+    """Read to the end; raise `Malformed` at an unmatched bracket.
+
+    The parentheses that `read_expression` adds would hide one.
+    """
+    open_: list[tuple[str, Malformed]] = []
+    while reader.token.kind != "end":
+        token = reader.token
+        if token.is_("(", "[", "{"):
+            closing = {"(": ")", "[": "]", "{": "}"}[token.text]
+            open_.append((closing, reader.unclosed(token, closing)))
+            if len(open_) > DEEPEST:
+                raise reader.fail(f"brackets nested more than {DEEPEST} levels deep")
+        elif token.is_(")", "]", "}"):
+            if not open_:
+                raise reader.fail(f"unmatched `{token.text}`")
+            if (closing := open_.pop()[0]) != token.text:
+                raise reader.expected(f"`{closing}`")
+        elif token.is_("'", '"'):
+            raise reader.fail("string is never closed")
+        reader.advance()
+    if open_:
+        raise open_[-1][1]
+
+
+def _place(source: ChunkText, first: int, end: int, error: Exception) -> Range:
+    """Return the range of a parser's error, inside the expression."""
+    if not isinstance(error, SyntaxError):
+        return source.range(first, end)
+
+    def offset(line: int | None, column: int | None) -> int | None:
+        if line is None or column is None or line < 1 or column < 1:
+            return None
+        number = source.line_of(first) + line - 1
+        if number >= source.line_count:
+            return None
+        start = first - 1 if line == 1 else source.line_bounds(number)[0]
+        return start + column - 1
+
+    start = offset(error.lineno, error.offset)
+    stop = offset(error.end_lineno, error.end_offset)
+    if start is None or not first <= start < end:
+        return source.range(first, end)
+    return source.range(start, min(end, stop) if stop is not None and stop > start else start + 1)
+
 
 _CONSTANTS = ("True", "False", "None")
 _KEY_HELP = "use `fry`, `rbg` or `urbg`"
@@ -85,11 +166,10 @@ class _Parser:
                 return self._key()
             case "name":
                 return self._array(token.start, weak=False)
-            case _:
-                raise self.reader.expected(
-                    "an example",
-                    help="write an array such as `f32[8, 16]`, a pytree of arrays, or a literal",
-                )
+        raise self.reader.expected(
+            "an example",
+            help="write an array such as `f32[8, 16]`, a pytree of arrays, or a literal",
+        )
 
     def _array(self, start: int, *, weak: bool) -> Array:
         token = self.reader.token
@@ -106,8 +186,7 @@ class _Parser:
                 else "use a dtype as jaxprs print it: `f32`, `bf16`, `i32`, `bool`, …",
             )
         self.reader.advance()
-        on_host = self.reader.token.is_("<")
-        if on_host:
+        if on_host := self.reader.token.is_("<"):
             self.reader.advance()
             if self.reader.token.text != HOST:
                 help = f"write `{token.text}<{HOST}>[]` for an array in the host's memory"
@@ -126,8 +205,7 @@ class _Parser:
         name = token.text
         if after.is_("(", "."):
             return self._expression("a Python expression", f"{name}…")
-        near = suggestion(name)
-        if near is not None:
+        if (near := suggestion(name)) is not None:
             return self.reader.fail(
                 f"unknown dtype {quoted(name)}",
                 code=UNKNOWN_DTYPE,
@@ -207,8 +285,7 @@ class _Parser:
                 return TreeNode("tuple", tuple(children), range=range)
             case _ if mapping or not children:
                 return TreeNode("dict", tuple(children), tuple(map(show, keys)), range)
-            case _:
-                return Literal("{" + ", ".join(map(show, children)) + "}", range)
+        return Literal("{" + ", ".join(map(show, children)) + "}", range)
 
     def _dict_key(self, key: Node, before: list[Node]) -> Node:
         if not _hashable(key):
@@ -270,5 +347,4 @@ def _hashable(node: Node) -> bool:
             return not source.startswith("{")
         case TreeNode("tuple", children):
             return all(map(_hashable, children))
-        case _:
-            return False
+    return False

@@ -146,14 +146,14 @@ def _acts(statement: ast.stmt, wanted: set[str] | frozenset[str]) -> bool:
         case ast.If(test=test) if is_main_guard(test):
             return True
         case ast.Expr(value=ast.Call(func=function)):
-            name = dotted_name(function)
-            if name == "print":
+            if (name := dotted_name(function)) == "print":
                 return sum(isinstance(node, ast.Call) for node in ast.walk(statement)) > 1
             return not name.startswith(_CONFIGURES) and "DEFINE" not in name
         case ast.For() | ast.While() | ast.With():
             return True
         case ast.Assign() | ast.AnnAssign():
-            return _calls(statement, wanted)
+            calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
+            return any(not wanted.isdisjoint(read_in(node)) for node in calls)
     return False
 
 
@@ -162,12 +162,3 @@ def _computes(statement: ast.stmt) -> bool:
     calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
     is_assigned = isinstance(statement, ast.Assign | ast.AnnAssign | ast.If | ast.Try)
     return is_assigned and any(dotted_name(call.func).startswith(_OF_JAX) for call in calls)
-
-
-def _calls(statement: ast.stmt, wanted: set[str] | frozenset[str]) -> bool:
-    """Return whether a statement calls something, and one of the names is a part of it."""
-    return any(
-        not wanted.isdisjoint(read_in(node))
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Call)
-    )

@@ -13,9 +13,59 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import PurePath
 
-from jaxsight.examples.programs import texts
 from jaxsight.examples.programs.entries import entries_in
+from jaxsight.text.magics import notebook_text
 from jaxsight.wire.messages.inputs import EntryPoint, GivenCall
+
+# Python in other texts: the cells of notebooks, the code blocks of Markdown, doctests.
+#
+# All other lines become empty where a text has lines, so that a line of the program is that line of
+# the text.
+
+_FENCE = re.compile(r"[ \t]{0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+-]*)[^\n]*")
+_PYTHON = frozenset({"python", "py", "python3", "pycon"})
+_PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.)(?: (?P<code>.*))?")
+
+
+def code_of_notebook(text: str) -> str:
+    """Return the Python cells of a Jupyter notebook, without magics; empty if it has none.
+
+    The editor's text of a notebook has them already.
+    """
+    return notebook_text(text) if text.lstrip().startswith("{") else text
+
+
+def code_of_markdown(text: str) -> str:
+    """Return the Python code blocks of a Markdown text; empty if it has none."""
+    lines: list[str] = []
+    fence, is_python = "", False
+    for line in text.splitlines():
+        mark = _FENCE.fullmatch(line)
+        if fence and line.strip() and line.strip() == fence[0] * len(line.strip()):
+            closes = len(line.strip()) >= len(fence)
+            fence, is_python = ("", False) if closes else (fence, is_python)
+            lines.append("")
+        elif not fence and mark is not None:
+            fence, is_python = mark["fence"], mark["language"].lower() in _PYTHON
+            lines.append("")
+        else:
+            lines.append(line if fence and is_python else "")
+    code = "\n".join(lines).rstrip()
+    return code_of_doctests(code) if ">>>" in code else code
+
+
+def code_of_doctests(text: str) -> str:
+    """Return the statements of the doctests in a text; empty if it has none."""
+    if ">>>" not in text:
+        return ""
+    lines: list[str] = []
+    goes_on = False
+    for line in text.splitlines():
+        prompt = _PROMPT.fullmatch(line)
+        goes_on = prompt is not None and (goes_on or line.lstrip().startswith(">>>"))
+        lines.append((prompt["code"] or "") if goes_on and prompt is not None else "")
+    return "\n".join(lines).rstrip()
+
 
 # The modules that a text imports, and the files that these may be.
 #
@@ -53,8 +103,7 @@ def imports_in(text: str) -> tuple[TextImport, ...]:
         module = match["module"]
         listed = _COMMENT.sub("", match["names"] or match["modules"]).strip("()\\ \t\n")
         for part in listed.split(","):
-            aliased = _ALIASED.fullmatch(part)
-            if aliased is None:
+            if (aliased := _ALIASED.fullmatch(part)) is None:
                 continue
             name, alias = aliased["name"], aliased["alias"]
             origin = (name, "") if module is None else (module, name)
@@ -201,7 +250,7 @@ def _own(path: str, text: str, module: str) -> list[EntryPoint]:
     found = [EntryPoint(path, module)] if entries.acts and not entries.tests else []
     tests = _together(entries.tests[:_OWN_TESTS])
     found += [EntryPoint(path, module, name) for name in (*tests, *names[:_MOST_OF_ONE])]
-    if doctests := texts.of_doctests(text):
+    if doctests := code_of_doctests(text):
         found.append(_written(path, module, doctests))
     return found
 
@@ -217,10 +266,10 @@ def _of_importer(
 ) -> list[EntryPoint]:
     path = importer.path
     if kind is _Kind.NOTEBOOK:
-        code = texts.of_notebook(text)
+        code = code_of_notebook(text)
         return [EntryPoint(path, PurePath(path).stem, text=code)] if code.strip() else []
     if kind is _Kind.DOCUMENT:
-        code = texts.of_markdown(text)
+        code = code_of_markdown(text)
         return [_written(path, PurePath(path).stem, code)] if code else []
     bound = frozenset(i.bound.partition(".")[0] for i in importer.imports)
     entries = entries_in(text, bound)
@@ -229,7 +278,7 @@ def _of_importer(
     found = [EntryPoint(path, module_of(path), name) for name in names[:_MOST_OF_ONE]]
     if entries.acts and not entries.tests:
         found.insert(0, EntryPoint(path, module_of(path)))
-    if not found and (doctests := texts.of_doctests(text)):
+    if not found and (doctests := code_of_doctests(text)):
         found.append(_written(path, module_of(path), doctests))
     return found
 

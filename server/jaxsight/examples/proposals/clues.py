@@ -4,15 +4,64 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import cached_property
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.proposals.interpreting.evidence import Evidence
-from jaxsight.examples.proposals.kinds import UNKNOWN, Kind, What
 from jaxsight.examples.proposals.prose import Described
 from jaxsight.examples.proposals.sources import ModuleScope
 from jaxsight.text.parsing import expression_in
+
+# What a parameter can be.
+#
+# `ROWS` decides it from clues, and `writing` writes an example of each kind. To add a kind: a
+# member here, a row in `ROWS`, a case in `writing.ExampleWriter`.
+
+
+class Kind(Enum):
+    """A kind of parameter, constructor argument or field."""
+
+    UNKNOWN = auto()
+    ARRAY = auto()
+    SCALAR = auto()
+    """An array without axes: a hyperparameter that may be traced."""
+    KEY = auto()
+    DICT = auto()
+    """A dict whose keys are known."""
+    OBJECT = auto()
+    """An object of a class; the detail is the name of the class."""
+    DTYPE = auto()
+    AXIS = auto()
+    INTEGER = auto()
+    FLOAT = auto()
+    FLAG = auto()
+    STRING = auto()
+    LITERAL = auto()
+    """A Python literal; the detail is its source."""
+    NONE = auto()
+    RNGS = auto()
+    """The random number streams of flax.nnx."""
+    OTHER = auto()
+    """Something that the text does not tell enough of: a function, a pytree, a shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class What:
+    """A kind, and its detail: the name of a class, the source of a literal."""
+
+    kind: Kind
+    detail: str = ""
+
+    def __bool__(self) -> bool:
+        return self.kind is not Kind.UNKNOWN
+
+
+UNKNOWN = What(Kind.UNKNOWN)
+PLAIN = frozenset((Kind.INTEGER, Kind.FLOAT, Kind.FLAG, Kind.STRING, Kind.LITERAL, Kind.NONE))
+"""Kinds whose examples are Python literals."""
 
 # The kind of parameter that an annotation names.
 
@@ -54,7 +103,7 @@ _ROWS = tuple(
 
 def kind_in(annotation: str | None, names: ModuleScope, depth: int = 0) -> What:
     """Return what an annotation says, with the definitions of the names in it."""
-    what = kind_of(annotation)
+    what = _kind_written(annotation)
     if what.kind is not Kind.OBJECT or depth > _DEEPEST:
         return what
     definition = names.find(what.detail)
@@ -71,7 +120,7 @@ def kind_in(annotation: str | None, names: ModuleScope, depth: int = 0) -> What:
     return kind_in(ast.unparse(value), ModuleScope(definition.source, names.library), depth + 1)
 
 
-def kind_of(annotation: str | None) -> What:
+def _kind_written(annotation: str | None) -> What:
     """Return what the words of an annotation say; another name is a class."""
     text = (annotation or "").strip("'\" ")
     if optional := re.match(r"^(?:\w+\.)*Optional\[(.*)\]$", text, re.DOTALL):
@@ -102,7 +151,7 @@ def _of_union(inside: str) -> What:
     """Return the kind of the first of several annotations that says something, arrays first."""
     tree = expression_in(inside)
     parts = tree.elts if isinstance(tree, ast.Tuple) else [tree] if tree is not None else []
-    every = [what for part in parts if (what := kind_of(ast.unparse(part)))]
+    every = [what for part in parts if (what := _kind_written(ast.unparse(part)))]
     every = [what for what in every if what.kind is not Kind.NONE]
     arrays = [what for what in every if what.kind in (Kind.ARRAY, Kind.SCALAR)]
     plain = [what for what in every if what.kind is not Kind.OBJECT]
@@ -182,3 +231,88 @@ class Clues:
         """The annotation is a class whose definition is known."""
         definition = (self.scope or self.names).find(self.annotated.detail)
         return definition is not None and isinstance(definition.node, ast.ClassDef)
+
+
+# The ordered table of evidence: the first row whose condition holds decides what a parameter is.
+#
+# The uses in the body come first, then the annotation, the docstring, and the name. Constructor
+# arguments, fields and the items of tuples are decided by the same rows.
+
+# What the names of parameters suggest: the patterns that the rows of `table` match.
+
+KEY = re.compile(r"(?:.*_)?(?:key|rng|prng|rng_key|prng_key)")
+RNGS = re.compile(r"rngs")
+"""The random number streams of flax.nnx."""
+QUERY = re.compile(r"q|query|queries|v|value|values")
+"""Parameters beside which `key` is an array."""
+SCALAR = re.compile(
+    r"(?:\w+_)?(?:rate|lr|scale|alpha|beta|gamma|lambda|lambd|lam|lmbda|lambda_|decay|eps|epsilon|"
+    r"temperature|temp|momentum|threshold|delta|tol|rtol|atol|rcond|coefficient|coef|factor|radius|"
+    r"clip|norm|noise|std|sigma|tau|eta|nu|rho|omega|lower|upper|strength|"
+    r"multiplier|step_size|weight_decay|margin|prob|probability|power|ratio|offset|smoothing|"
+    r"cutoff)|(?:min|max)_\w+|b1|b2|dt|dt0|t|t0|t1|time|a_min|a_max|limit"
+)
+
+
+Row = tuple[Callable[[Clues], object], Kind | What | Callable[[Clues], What]]
+
+
+def kind_of(clues: Clues) -> What:
+    """Return what a parameter is."""
+    for holds, kind in ROWS:
+        if holds(clues):
+            if isinstance(kind, Kind):
+                return What(kind)
+            return kind if isinstance(kind, What) else kind(clues)
+    return What(Kind.ARRAY)
+
+
+def _annotated(clues: Clues) -> What:
+    return clues.annotated
+
+
+_SAID = PLAIN | {Kind.DTYPE, Kind.KEY}
+"""Annotations that names do not change."""
+
+ROWS: tuple[Row, ...] = (
+    # An attention's key is an array.
+    (
+        lambda c: (
+            c.name in ("key", "keys")
+            and not c.is_argument
+            and any(map(QUERY.fullmatch, c.siblings))
+        ),
+        Kind.ARRAY,
+    ),
+    (lambda c: c.is_argument and c.named(RNGS), Kind.RNGS),
+    (lambda c: c.is_unneeded, Kind.NONE),
+    # Uses in the body.
+    (lambda c: c.is_annotated(Kind.OBJECT) and c.uses.called, _annotated),
+    (lambda c: c.uses.called, Kind.OTHER),
+    (
+        lambda c: c.uses.choices and not c.uses.array,
+        lambda c: What(Kind.LITERAL, c.uses.choices[0]),
+    ),
+    (lambda c: c.uses.random and not c.is_annotated(Kind.INTEGER), Kind.KEY),
+    (lambda c: c.uses.dtype and not c.uses.array, Kind.DTYPE),
+    (lambda c: c.uses.shape_like and c.is_annotated(Kind.INTEGER), Kind.INTEGER),
+    (lambda c: c.uses.shape_like and not c.uses.array, Kind.OTHER),
+    (lambda c: c.uses.keys and not c.uses.shape.find().least, Kind.DICT),
+    (lambda c: c.uses.axis and not c.has_axes, Kind.AXIS),
+    (lambda c: c.uses.static and not c.has_axes, Kind.INTEGER),
+    # The annotation, and the docstring.
+    (lambda c: c.annotated.kind in _SAID, _annotated),
+    (lambda c: c.said.count and not c.has_axes, Kind.INTEGER),
+    # Names and tests, where the body does not use the parameter as an array.
+    (lambda c: c.named(KEY) and not c.uses.array and not c.uses.number, Kind.KEY),
+    (lambda c: c.uses.tested and not c.uses.array and not c.uses.number, Kind.FLAG),
+    (lambda c: c.static, Kind.OTHER),
+    # Objects.
+    (lambda c: c.is_annotated(Kind.OBJECT) and (not c.uses.array or c.is_class), _annotated),
+    # Arrays.
+    (lambda c: c.has_rank, Kind.ARRAY),
+    (lambda c: c.is_annotated(Kind.SCALAR, Kind.OTHER), _annotated),
+    (lambda c: c.said.scalar, Kind.SCALAR),
+    # At most one use as an array, seen in both passes of `inference`.
+    (lambda c: c.named(SCALAR) and not c.has_axes and c.uses.array <= 2, Kind.SCALAR),
+)

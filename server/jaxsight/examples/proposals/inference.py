@@ -9,6 +9,7 @@ from contextlib import suppress
 from types import MappingProxyType
 
 from jaxsight.examples.annotations import example_of
+from jaxsight.examples.binding import Signature
 from jaxsight.examples.docstrings.lines import read_docstring
 from jaxsight.examples.notation.parser import parse_example
 from jaxsight.examples.notation.values import (
@@ -22,18 +23,20 @@ from jaxsight.examples.notation.values import (
     TreeNode,
 )
 from jaxsight.examples.problems import Malformed
-from jaxsight.examples.proposals.clues import Clues
-from jaxsight.examples.proposals.interpreting.evidence import Const, Evidence, Param, Value
+from jaxsight.examples.proposals.clues import Clues, Kind, What, kind_of
+from jaxsight.examples.proposals.interpreting.evidence import (
+    Const,
+    Dim,
+    Evidence,
+    Param,
+    Shape,
+    Value,
+)
 from jaxsight.examples.proposals.interpreting.interpretation import BodyInterpreter
-from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
-from jaxsight.examples.proposals.kinds import Kind, What
 from jaxsight.examples.proposals.proposal import Guess, Proposal
 from jaxsight.examples.proposals.prose import Described, described
-from jaxsight.examples.proposals.sizing import Sizing
 from jaxsight.examples.proposals.sources import Definitions, Library, ModuleScope, source_of
-from jaxsight.examples.proposals.table import kind_of
-from jaxsight.examples.proposals.writing import ExampleWriter
-from jaxsight.examples.signature import Signature
+from jaxsight.examples.proposals.writing import ExampleWriter, Sizing
 from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
@@ -58,8 +61,7 @@ def infer(
     some parameters in the notation, such as `f32[8, 28, 28, 1]`, or the names of their classes: the
     proposal has the others, and sizes that agree with them.
     """
-    node = _definition(chunk, function)
-    if node is None:
+    if (node := _definition(chunk, function)) is None:
         return None
     signature = Signature(function)
     library = library or Library()

@@ -126,8 +126,7 @@ def _sizes(text: str) -> tuple[str, ...] | None:
     """Return the sizes in `batch, ..., 3`; `None` if they are something else."""
     sizes: list[str] = []
     for part in text.replace("…", "...").replace(r"\ldots", "...").split(","):
-        size = part.strip(" `'\"")
-        if size == "" and sizes:
+        if (size := part.strip(" `'\"")) == "" and sizes:
             continue
         if size.endswith("...") or size.startswith(("...", "*")):
             sizes.append("...")

@@ -84,9 +84,8 @@ def _collect(body: Iterable[ast.stmt], source: Definitions, package: str) -> Non
                 source.types[name] = value
             case ast.Import(names=imported):
                 for alias in imported:
-                    source.aliases[alias.asname or alias.name.partition(".")[0]] = (
-                        alias.name if alias.asname else alias.name.partition(".")[0]
-                    )
+                    bound = alias.asname or alias.name.partition(".")[0]
+                    source.aliases[bound] = alias.name if alias.asname else bound
             case ast.ImportFrom(module=origin, names=imported, level=level):
                 parents = package.split(".") if package and level else []
                 above = parents[: len(parents) - level + 1]
@@ -146,11 +145,9 @@ class Library:
         module, _, name = dotted.rpartition(".")
         if not module or depth > _DEEPEST:
             return None
-        source = self.module(module)
-        if source is None:
+        if (source := self.module(module)) is None:
             return None
-        definition = DefinedName.of(name, source)
-        if definition is not None:
+        if (definition := DefinedName.of(name, source)) is not None:
             return definition
         origin = source.aliases.get(name)
         return self.find(origin, depth + 1) if origin is not None else None
@@ -181,10 +178,8 @@ class ModuleScope:
     def find(self, written: str) -> DefinedName | None:
         """Return the definition of a name as the module writes it: `base.Params`."""
         root, _, rest = written.partition(".")
-        if not rest:
-            definition = DefinedName.of(root, self.source)
-            if definition is not None:
-                return definition
+        if not rest and (definition := DefinedName.of(root, self.source)) is not None:
+            return definition
         origin = self.source.aliases.get(root)
         definition = self.library.find(f"{origin}.{rest}" if rest else origin) if origin else None
         if definition is None and rest:

@@ -23,8 +23,7 @@ from jaxsight.figures.summary import estimated_time
 from jaxsight.locks.facts import ProgramFacts
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.located_figures import LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.rules.finding import Finding, Severity

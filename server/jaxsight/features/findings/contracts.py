@@ -19,8 +19,7 @@ from jaxsight.figures.metrics import COLLECTIVES, Metric, collectives_of, metric
 from jaxsight.figures.summary import devices
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded

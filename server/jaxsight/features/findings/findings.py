@@ -18,8 +18,8 @@ from jaxsight.features.inlay_hints.hints import needs_kernels
 from jaxsight.features.inlay_hints.kind import ShownDocument, head
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.processes.comparison import ProcessDifference
-from jaxsight.queries.processes.explorer import PROCESSES
+from jaxsight.queries.memory import ProcessDifference
+from jaxsight.queries.processes import PROCESSES
 from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named

@@ -19,8 +19,7 @@ from jaxsight.locks.notation import LockSection
 from jaxsight.queries.choices import named_target
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.located_figures import LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded

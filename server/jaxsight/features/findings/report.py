@@ -15,7 +15,7 @@ from jaxsight.rules import RULES, rule_of, wording
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.rule import Rule
 from jaxsight.rules.selection import ignored, selected
-from jaxsight.settings import Settings
+from jaxsight.settings.schema import Settings
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range, lines_of
 from jaxsight.text.inert import clause

@@ -11,8 +11,7 @@ from weakref import WeakKeyDictionary
 
 from jaxsight.features.findings.failures import finding_from
 from jaxsight.figures.figures import AnyFigures, Figures
-from jaxsight.queries.programs.refused import Refused
-from jaxsight.queries.traces.equation_ranges import EquationRanges
+from jaxsight.queries.programs.located_figures import EquationRanges, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, finding_of

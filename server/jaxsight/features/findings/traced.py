@@ -10,7 +10,7 @@ from dataclasses import replace
 from jaxsight.examples.problems import quoted
 from jaxsight.features.findings import failures
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.dry_runs.program_errors import LocatedError
+from jaxsight.queries.dry_runs.own_program import LocatedError
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.sizes.exploring import FixedSize
 from jaxsight.queries.traces.located_answer import View

@@ -19,11 +19,11 @@ from jaxsight.features.fixes import waits
 from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.figures.summary import devices
 from jaxsight.files.texts import Version
-from jaxsight.queries.cache import Cache
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
+from jaxsight.queries.memory import Cache
 from jaxsight.queries.programs.compile_cache import TraceGone
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, ask

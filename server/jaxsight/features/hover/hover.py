@@ -32,8 +32,7 @@ from jaxsight.figures.summary import (
 )
 from jaxsight.queries.documents import Document, Subject, subject_at
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.queries.traces.tracer_requests import Waits

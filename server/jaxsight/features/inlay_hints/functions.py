@@ -38,7 +38,7 @@ from jaxsight.text.inert import clause, one_line, visible
 from jaxsight.text.markdown import prose
 from jaxsight.text.pytree_display import ELLIPSIS
 from jaxsight.text.units import count
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import shown_path
 from jaxsight.wire.messages.replies import Traced
 
 SIGN = "▣"

@@ -12,7 +12,7 @@ from jaxsight.features.model import Hint
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.settings import InlayHints
+from jaxsight.settings.schema import InlayHints
 from jaxsight.source.text import Range
 from jaxsight.workers.supervisor import Priority
 

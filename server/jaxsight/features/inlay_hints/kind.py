@@ -15,7 +15,7 @@ from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.settings import InlayHints
+from jaxsight.settings.schema import InlayHints
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
 from jaxsight.text.markdown import escaped

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.traces.equation_ranges import EquationRanges
+from jaxsight.queries.programs.located_figures import EquationRanges
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.target import Target, memory_limits
 from jaxsight.text.units import size

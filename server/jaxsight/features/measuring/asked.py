@@ -16,8 +16,7 @@ from jaxsight.features.measuring.shown import MatchedTimes, ShownTimes, matched
 from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
-from jaxsight.queries.programs.located_figures import LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.measuring import MeasuringLimits

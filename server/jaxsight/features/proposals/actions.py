@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from jaxsight.examples.docstrings.sections import heading_lines, style_of
-from jaxsight.examples.notation.chunk_text import ChunkText
+from jaxsight.examples.notation.tokens import ChunkText
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.model import Action
 from jaxsight.files import reading
@@ -20,8 +20,7 @@ from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.proposals.proposals import show
-from jaxsight.settings.example_entries import with_entries
-from jaxsight.settings.example_settings import LIBRARIES
+from jaxsight.settings.example_settings import LIBRARIES, with_entries
 from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.text import Edit, Position, Range

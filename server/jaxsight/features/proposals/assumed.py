@@ -32,8 +32,8 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from jaxsight.examples.binding import Signature
 from jaxsight.examples.jax_use import JaxUse
-from jaxsight.examples.signature import Signature
 from jaxsight.features.inputs import ReachedPlaces
 from jaxsight.queries.documents import Subject
 from jaxsight.queries.traces.located_answer import Answer

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from jaxsight.queries.engine import Engine
 from jaxsight.targets.target import PREFERRED, Target, counted, names, parse
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import shown_path
 from jaxsight.workers.compilation import default_target, environments, installation
 from jaxsight.workers.compilation.default_target import (
     State,

@@ -14,9 +14,9 @@ from jaxsight.events import FileStatus, TargetProblem
 from jaxsight.examples.jax_use import JaxUse
 from jaxsight.features.findings import failures
 from jaxsight.features.inputs import ReachedPlaces
+from jaxsight.queries.choices import environment_of
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question

@@ -23,8 +23,7 @@ from jaxsight.figures.program_notes import memory_lines
 from jaxsight.figures.rows import sentence
 from jaxsight.hlo.metadata import lines_of_equations, without_metadata
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures, Refused
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.text import units

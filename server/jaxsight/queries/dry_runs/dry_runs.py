@@ -21,20 +21,22 @@ from jaxsight.examples.sets import OutsideSet
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
-from jaxsight.queries.documents import Document, Subject, module_name
-from jaxsight.queries.dry_runs.batches import batches, why_uncalled
-from jaxsight.queries.dry_runs.found_calls import FoundCalls, functions_of
-from jaxsight.queries.dry_runs.given_calls import given_calls
-from jaxsight.queries.dry_runs.labels import compiled_as, label, run_label
-from jaxsight.queries.dry_runs.nesting import around, has_loop, is_used_around
-from jaxsight.queries.dry_runs.own_program import acts, parts_of, program_of
-from jaxsight.queries.dry_runs.partial_calls import PartialCall
-from jaxsight.queries.dry_runs.program_errors import LocatedError, located, unreached
-from jaxsight.queries.dry_runs.project_files import ProgramFiles
-from jaxsight.queries.dry_runs.recordings import are_old
+from jaxsight.queries.documents import Document, Observed, OpenDocuments, Subject, module_name
+from jaxsight.queries.dry_runs import own_program
+from jaxsight.queries.dry_runs.found_calls import (
+    FoundCalls,
+    PartialCall,
+    are_old,
+    around,
+    batches,
+    functions_of,
+    has_loop,
+    is_used_around,
+    why_uncalled,
+)
+from jaxsight.queries.dry_runs.project_files import ProgramFiles, given_calls
 from jaxsight.queries.long_work import Aside
 from jaxsight.queries.memory import SessionMemory
-from jaxsight.queries.open_documents import Observed, OpenDocuments
 from jaxsight.queries.traces.query import module_meaning, run_of
 from jaxsight.source.module import Module
 from jaxsight.wire.messages.inputs import PROGRAM, RUN, DryCall, EntryPoint, GivenCall
@@ -60,6 +62,8 @@ _ARRAY = re.compile(r"[\w>]\[")
 """An array's type in a text, in contrast to a list."""
 _MAKES = frozenset({"setup", "__post_init__"})
 """Methods that are not looked for: they are called with what is no array."""
+_NOTHING = FoundCalls(("", ()), Module.parse(""), "")
+"""What is known of a file before its programs are run."""
 
 
 @dataclass(eq=False, slots=True)
@@ -91,8 +95,7 @@ class ProgramCalls:
 
         Further programs are run by the next update if a function has no other call.
         """
-        found = self._found.get(document.path)
-        if found is None:
+        if (found := self._found.get(document.path)) is None:
             return False
         for subject in self._documents.subjects(document):
             if subject.examples.source == "program" and self._has_failed(document, subject):
@@ -109,10 +112,9 @@ class ProgramCalls:
 
     def outdated(self, document: Document, functions: Collection[str]) -> frozenset[str]:
         """Return the functions of a document whose calls are those of an earlier text."""
-        found = self._found.get(document.path)
+        found = self._found.get(document.path, _NOTHING)
         if (
-            found is None
-            or found.meaning != module_meaning(document.module)
+            found.meaning != module_meaning(document.module)
             or found.given != self._given_in(document)
             or not self._projects.texts.are_current(found.files)
         ):
@@ -127,53 +129,48 @@ class ProgramCalls:
 
     def calls(self, path: str, function: str) -> list[tuple[CallSeen, DryCall]]:
         """Return the calls of a function of a file, those of the first programs first."""
-        found = self._found.get(path)
-        every = found.calls if found is not None else ()
-        return [each for each in every if each[0].function == function]
+        found = self._found.get(path, _NOTHING)
+        return [each for each in found.calls if each[0].function == function]
 
-    def errors(self, document: Document) -> list[LocatedError]:
+    def errors(self, document: Document) -> list[own_program.LocatedError]:
         """Return the errors of the file's own program, those of a run of an earlier text too."""
-        found = self._found.get(document.path)
-        replies = found.replies.values() if found is not None else ()
+        found = self._found.get(document.path, _NOTHING)
         return [
             error
-            for reply in replies
-            if reply is not None and reply.errors and found is not None
-            for error in located(document.path, reply, found.module, document.module)
+            for reply in found.replies.values()
+            if reply is not None and reply.errors
+            for error in own_program.located(document.path, reply, found.module, document.module)
         ]
 
     def program(self, document: Document) -> Subject | None:
         """Return the file's own program, once it has been run dry."""
-        found = self._found.get(document.path)
-        return program_of(document, found.replies) if found is not None else None
+        return own_program.program_of(document, self._found.get(document.path, _NOTHING).replies)
 
     def programs_in(self, document: Document) -> list[Subject]:
         """Return the programs that XLA gets from it without that one function is all of them."""
-        found = self._found.get(document.path)
-        return [*parts_of(document, found.module, found.calls)] if found is not None else []
+        found = self._found.get(document.path, _NOTHING)
+        return [*own_program.parts_of(document, found.module, found.calls)]
 
     def ran(self, path: str) -> frozenset[str]:
         """Return the functions of a file that ran themselves in programs, as `main` does."""
-        found = self._found.get(path)
-        replies = found.replies.values() if found is not None else ()
+        replies = self._found.get(path, _NOTHING).replies.values()
         return frozenset(name for each in replies if each is not None for name, _ in each.ran)
 
     def unreached(self, document: Document) -> frozenset[str]:
         """Return the names in statements that the file's own program does not run to their end."""
-        return unreached(self.errors(document), document.module)
+        return own_program.unreached(self.errors(document), document.module)
 
     def uncalled(self, path: str, function: str) -> str:
         """Return why no program calls a function; empty while that is not known."""
-        found = self._found.get(path)
-        if found is None or not found.settled:
+        found = self._found.get(path, _NOTHING)
+        if not found.settled:
             return ""
         ended = {entry for batch, reply in found.replies.items() if reply for entry in batch}
         return why_uncalled(path, function, found.key[1], ended, self.ran(path))
 
     def killers(self, path: str) -> list[Died]:
         """Return the deaths of tracers that ran programs for a file."""
-        found = self._found.get(path)
-        return found.killers if found is not None else []
+        return self._found.get(path, _NOTHING).killers
 
     def partial(self, path: str, function: str) -> tuple[PartialCall, ...]:
         """Return the calls of a function of which some arguments are known, at most a few.
@@ -185,13 +182,13 @@ class ProgramCalls:
 
     def unknown_calls(self, path: str, function: str) -> tuple[PartialCall, ...]:
         """Return the calls of a function of which not all arguments are known."""
-        found, document = self._found.get(path), self._documents.get(path)
-        if found is None or document is None:
+        found, document = self._found.get(path, _NOTHING), self._documents.get(path)
+        if document is None:
             return ()
         calls: dict[object, PartialCall] = {}
         for call, dry_call in self.calls(path, function):
             if call.unknown:
-                named = label(document, call, dry_call.entry)
+                named = own_program.label(document, call, dry_call.entry)
                 partial = PartialCall(
                     function, dry_call, named, call.inputs, call.unknown, found.fed, call.sizes
                 )
@@ -248,7 +245,7 @@ class ProgramCalls:
         path, module = document.path, document.module
         project = self._projects.of(path)
         lacking = self._lacking(document)
-        is_program = await self._aside.judge(module, functools.partial(acts, module))
+        is_program = await self._aside.judge(module, functools.partial(own_program.acts, module))
         if (any(lacking.values()) or is_program) and project.held_back:
             project.ask_consent()
         is_wanted = (lacking or is_program) and project.settings.examples_from_programs
@@ -299,8 +296,7 @@ class ProgramCalls:
         began = time.monotonic()
         left = list(batches(found.key[1]))
         while left and not (found.replies and self._has_all(found, sets, lacking)):
-            batch = left.pop(0)
-            if batch in found.replies:
+            if (batch := left.pop(0)) in found.replies:
                 continue
             if time.monotonic() - began > _LONGEST or len(found.killers) == _DEATHS:
                 break
@@ -390,8 +386,7 @@ class ProgramCalls:
         """Return whether a function could not be traced with its active example set."""
         chosen = self._choices.set_of(document, subject)
         unit = (document.path, subject.id, chosen.name if chosen is not None else "")
-        latest = self._memory.latest.get(unit)
-        if latest is None or isinstance(latest.reply, Traced):
+        if (latest := self._memory.latest.get(unit)) is None or isinstance(latest.reply, Traced):
             return False
         return not (isinstance(latest.reply, Failed) and latest.reply.failure.stage == DRY_RUN)
 
@@ -438,7 +433,7 @@ class ProgramCalls:
             inputs = call.text if is_written else call.inputs
             if inputs in of_function or len(of_function) == _SETS:
                 continue
-            name = label(document, call, dry_call.entry)
+            name = own_program.label(document, call, dry_call.entry)
             same = sum(s.label.startswith(name) for s in of_function.values())
             of_function[inputs] = OutsideSet(
                 "program",
@@ -450,7 +445,7 @@ class ProgramCalls:
                 is_better=call.function in failing,
                 is_newer=is_newer,
                 assumed=call.sized,
-                compiled=compiled_as(call.compiled, others, has_parts=has_parts)
+                compiled=own_program.compiled_as(call.compiled, others, has_parts=has_parts)
                 if dry_call.entry.is_own(document.path)
                 or (dry_call.entry.file == document.path and dry_call.entry.given)
                 else "",
@@ -460,7 +455,11 @@ class ProgramCalls:
             known = sets.setdefault((document.path, name), {})
             if all((name, call.label) in found.failed for call in known.values()):
                 known[RUN] = OutsideSet(
-                    "program", run_label(document, entry), "", True, dry_call=DryCall(entry, RUN)
+                    "program",
+                    own_program.run_label(document, entry),
+                    "",
+                    True,
+                    dry_call=DryCall(entry, RUN),
                 )
         shown = {name for (_, name), calls in sets.items() if RUN not in calls}
         for chunk, function in document.module.functions:

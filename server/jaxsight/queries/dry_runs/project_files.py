@@ -9,25 +9,72 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import PurePath
 
-from jaxsight.examples.programs import texts as program_texts
 from jaxsight.examples.programs.ranking import (
     TextImport,
+    code_of_markdown,
+    code_of_notebook,
     importers_of,
     imports_in,
     places_of,
     programs,
 )
+from jaxsight.examples.sets import ExampleSet
 from jaxsight.files import reading
 from jaxsight.files.texts import Version, stamp_of, version_of_text
 from jaxsight.lru import Recent
-from jaxsight.queries.documents import module_name
-from jaxsight.queries.dry_runs.given_calls import given_in
+from jaxsight.queries.documents import Document, Subject, module_name
+from jaxsight.queries.traces.query import mesh_names
 from jaxsight.settings.example_settings import ExampleSettings
+from jaxsight.source.module import Module
 from jaxsight.wire.messages.inputs import EntryPoint, GivenCall
+
+# The functions of a file that have example inputs: what they call is observed.
+
+_MOST = 40
+"""Functions of a file that are traced for their calls, a choice: all of most files."""
+
+
+def given_calls(
+    module: Module, subjects: Iterable[tuple[Subject, ExampleSet | None]]
+) -> tuple[GivenCall, ...]:
+    """Return the functions whose inputs are written or recorded.
+
+    Args:
+        module: the file's text.
+        subjects: its functions with their active example sets.
+    """
+    found = (
+        GivenCall(
+            function=subject.name,
+            arguments=chosen.arguments,
+            sizes=chosen.sizes,
+            mesh=chosen.mesh,
+            mesh_is_default=chosen.mesh_is_default,
+            mesh_source=chosen.mesh_source,
+            mesh_names=mesh_names(module) if chosen.needs_mesh else (),
+        )
+        for subject, chosen in subjects
+        if chosen is not None
+        and not (subject.is_called or subject.is_proposed or chosen.assumed)
+        and not subject.function.refused
+    )
+    return tuple(islice(found, _MOST))
+
+
+def given_in(path: str, text: str, outside: ExampleSettings) -> tuple[GivenCall, ...]:
+    """Return the functions of a file that is not open whose inputs are written or recorded."""
+    document = Document(path, text)
+    every = document.subjects(outside)
+    return given_calls(
+        document.module,
+        ((each, each.examples.sets[0] if each.examples.sets else None) for each in every),
+    )
+
 
 _MOST_FILES = 1500
 _MOST_FOLDERS = 400
@@ -35,7 +82,12 @@ _DEEPEST = 8
 _LONGEST = 400_000
 """Files and folders of a project that are looked at, levels of folders, and bytes of a file, a
 choice: more is data or a repository of many projects, and reading all of it takes seconds."""
-_SUFFIXES = frozenset({".py", ".ipynb", ".md"})
+_CODE_IN: dict[str, Callable[[str], str]] = {
+    ".py": str,
+    ".ipynb": code_of_notebook,
+    ".md": code_of_markdown,
+}
+"""What returns the Python in a file, by its suffix."""
 _OTHERS = frozenset(
     {
         *("node_modules", "site-packages", "dist-packages", "__pycache__", "build", "dist"),
@@ -114,7 +166,7 @@ class ProgramFiles:
         imported_by: dict[str, dict[str, tuple[TextImport, ...]]] = {}
         # Files that are open may be newer than the list.
         inside = (file for file in opened if PurePath(file).is_relative_to(root))
-        every = (*listing.files, *(f for f in inside if PurePath(f).suffix in _SUFFIXES))
+        every = (*listing.files, *(f for f in inside if PurePath(f).suffix in _CODE_IN))
         for file in dict.fromkeys(every):
             for target, imports in self._imported(file, root, listing, opened).items():
                 imported_by.setdefault(target, {})[file] = imports
@@ -139,8 +191,7 @@ class ProgramFiles:
     ) -> Mapping[str, tuple[TextImport, ...]]:
         """Return the files that a file imports, with what it imports of each."""
         known = self._looked_at(file, opened)
-        before = listing.imported.get(file)
-        if before is not None and before[0] is known:
+        if (before := listing.imported.get(file)) is not None and before[0] is known:
             return before[1]
         targets: dict[str, tuple[TextImport, ...]] = {}
         # Absolute imports are found in the file's folder and those above it.
@@ -159,15 +210,9 @@ class ProgramFiles:
         """Return what a file imports; it is read only if it has changed."""
         unsaved = opened.get(path)
         version = version_of_text(unsaved) if unsaved is not None else stamp_of(path)
-        known = self._known.get(path)
-        if known is None or known.version != version:
-            text = _text(path, opened)
-            match PurePath(path).suffix:
-                case ".ipynb":
-                    text = program_texts.of_notebook(text)
-                case ".md":
-                    text = program_texts.of_markdown(text)
-            known = _Known(version, imports_in(text))
+        if (known := self._known.get(path)) is None or known.version != version:
+            code_in = _CODE_IN.get(PurePath(path).suffix, str)
+            known = _Known(version, imports_in(code_in(_text(path, opened))))
             self._known.put(path, known)
         return known
 
@@ -206,16 +251,10 @@ def _place(path: str) -> str:
 
 
 def _found(root: str, folder: str) -> Iterator[str]:
-    """Yield the files of a project: those below a folder first, then those below its parents."""
+    """Return the files of a project: those below a folder first, then those below its parents."""
     seen: set[str] = set()
-    count = 0
-    todo = [str(f) for f in (PurePath(folder), *PurePath(folder).parents)]
-    for start in (f for f in todo if PurePath(f).is_relative_to(root)):
-        for file in _below(start, seen):
-            yield file
-            count += 1
-            if count == _MOST_FILES:
-                return
+    todo = (f for f in (PurePath(folder), *PurePath(folder).parents) if f.is_relative_to(root))
+    return islice((file for start in todo for file in _below(str(start), seen)), _MOST_FILES)
 
 
 def _below(top: str, seen: set[str]) -> Iterator[str]:
@@ -237,7 +276,7 @@ def _below(top: str, seen: set[str]) -> Iterator[str]:
                         continue  # it may lead to what nobody trusts, and programs are run
                     if entry.is_dir(follow_symlinks=False):
                         deeper.append(entry.path)
-                    elif PurePath(entry.name).suffix in _SUFFIXES:
+                    elif PurePath(entry.name).suffix in _CODE_IN:
                         yield entry.path
             except OSError:
                 continue

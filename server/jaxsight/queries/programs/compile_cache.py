@@ -25,11 +25,12 @@ from typing import Any, TypeAlias, TypeVar
 from jaxsight.compiler import folding
 from jaxsight.events import Event, Progress
 from jaxsight.figures.figures import AnyFigures, Figures
+from jaxsight.queries.choices import environment_of
+from jaxsight.queries.long_work import end, forget
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.programs.disk_cache import DiskCache, digest
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.queries.programs.slow_compiles import Search
-from jaxsight.queries.programs.target_choice import environment_of
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import words
@@ -177,8 +178,7 @@ class CompileCache:
         if isinstance(prepared, Trouble):
             return None
         name = digest(prepared[0], "folding")
-        measured = self.memory.foldings.get(name)
-        if measured is None:
+        if (measured := self.memory.foldings.get(name)) is None:
             measure = functools.partial(self._measure, name, prepared, answer, target)
             measured = await self._shared(name, measure)
             self.memory.foldings.put(name, measured)
@@ -239,16 +239,13 @@ class CompileCache:
 
     async def aclose(self) -> None:
         """Cancel all work and end the compilers."""
-        tasks = [running.task for running in self._running.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, *self._storing, return_exceptions=True)
+        await end(running.task for running in self._running.values())
+        await asyncio.gather(*self._storing, return_exceptions=True)
         await self.compilers.aclose()
 
     async def _lower(self, answer: Answer, target: Target, lower: Lower) -> Lowered | Trouble:
         key = answer.question.key, target.platform, target.capability
-        cached = self.memory.lowered.get(key)
-        if cached is not None and cached[0] is answer:
+        if (cached := self.memory.lowered.get(key)) is not None and cached[0] is answer:
             return cached[1]
         name = " ".join(("lower", str(id(answer)), *key))
         return await self._shared(name, lambda: self._lower_once(answer, target, lower))
@@ -325,7 +322,9 @@ class CompileCache:
         is_unfolded = bool(traps) and await self._known(name, request) is None
         if is_unfolded:
             name, request = digest(name, "unfolded"), folding.without(request)
-        outcome = await self._compiled(name, request, compile)
+        if (outcome := await self._known(name, request)) is None:
+            work = functools.partial(self._work, name, request, compile)
+            outcome = await self._shared(_entries(name, request)[-1], work)
         if isinstance(outcome, Trouble):
             return Refused(target, outcome, lowered)
         if is_unfolded:
@@ -333,15 +332,6 @@ class CompileCache:
             note = folding.note(worst.primitive, worst.elements, worst.seconds)
             outcome = replace(outcome, notes=(*outcome.notes, note))
         return Figures.of(target, outcome, lowered, is_unfolded=is_unfolded)
-
-    async def _compiled(
-        self, name: str, request: Compile, compile: _Compiling
-    ) -> Compiled | Trouble:
-        cached = await self._known(name, request)
-        if cached is not None:
-            return cached
-        work = functools.partial(self._work, name, request, compile)
-        return await self._shared(_entries(name, request)[-1], work)
 
     async def _known(self, name: str, request: Compile) -> Compiled | Trouble | None:
         """Return the cached result of a program; a complete one if there is one."""
@@ -351,8 +341,7 @@ class CompileCache:
                 return cached
         if entries[-1] in self._running:
             return None
-        stored = await asyncio.to_thread(self.disk.first, entries)
-        if stored is not None:
+        if (stored := await asyncio.to_thread(self.disk.first, entries)) is not None:
             self.memory.compiled.put(*stored)
             return stored[1]
         return None
@@ -362,17 +351,9 @@ class CompileCache:
 
         It is cancelled when no caller waits for it any more.
         """
-        running = self._running.get(name)
-        if running is None:
-
-            def ended(task: asyncio.Task[T]) -> None:
-                if not task.cancelled():
-                    task.exception()  # retrieved, so that asyncio does not log it
-                self._forget(name, task)
-
-            running = _Running(asyncio.get_running_loop().create_task(work()))
-            self._running[name] = running
-            running.task.add_done_callback(ended)
+        if (running := self._running.get(name)) is None:
+            running = self._running[name] = _Running(asyncio.create_task(work()))
+            running.task.add_done_callback(lambda done: forget(self._running, name, done))
         running.waiting += 1
         try:
             result: T = await asyncio.shield(running.task)
@@ -380,15 +361,10 @@ class CompileCache:
         except asyncio.CancelledError:
             if running.waiting == 1 and not running.task.done():
                 running.task.cancel()
-                self._forget(name, running.task)
+                del self._running[name]
             raise
         finally:
             running.waiting -= 1
-
-    def _forget(self, name: str, task: asyncio.Task[T]) -> None:
-        running = self._running.get(name)
-        if running is not None and running.task is task:
-            del self._running[name]
 
     async def _work(self, name: str, request: Compile, compile: _Compiling) -> Compiled | Trouble:
         if request.complete:

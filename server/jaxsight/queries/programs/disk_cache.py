@@ -49,8 +49,7 @@ class DiskCache(CacheFolder):
 
     def record(self, name: str, kind: type[_Kept]) -> _Kept | None:
         """Return the record of a name and a kind, or `None` if there is no trustworthy one."""
-        data = self.load(name, wire.FRAME_LIMIT)
-        if data is None:
+        if (data := self.load(name, wire.FRAME_LIMIT)) is None:
             return None
         try:
             record = wire.decode(_expanded(data))

@@ -12,13 +12,11 @@ from typing import Any, Literal, TypeVar
 
 from jaxsight.figures.figures import AnyFigures
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.attention import Attention
-from jaxsight.queries.choices import UserChoices
+from jaxsight.queries.choices import Attention, UserChoices
 from jaxsight.queries.memory import ByFunction, HeldResult, SessionMemory
 from jaxsight.queries.programs.compile_cache import CompileCache, TraceGone
 from jaxsight.queries.programs.disk_cache import DiskCache
-from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures, Refused
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.trace_cache import Superseded
@@ -127,8 +125,7 @@ class Programs:
         if view.stale:
             return None
         project = self._projects.of(view.answer.question.path)
-        outlined = await tracer_requests.outline(project, view.answer)
-        if outlined is None:
+        if (outlined := await tracer_requests.outline(project, view.answer)) is None:
             try:
                 # A tracer keeps few traces: trace again, and outline at once.
                 answer = await self._traces.traced_again(view.answer)
@@ -288,8 +285,7 @@ class Programs:
         target = self._choices.target(path)
         if self._compiling is None:
             return None
-        result = self._compiling.known(view.answer, target)
-        if result is not None:
+        if (result := self._compiling.known(view.answer, target)) is not None:
             return _compiled(view, result)
         last = self._memory.shown.get((path, view.subject.id))
         if last is None or last[1].target != target:

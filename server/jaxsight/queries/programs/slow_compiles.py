@@ -112,8 +112,7 @@ class Search:
             yield Saving(kind, await self._seconds(self._of(changed)), changed.path)
 
     async def _changed(self, change: str, at: int) -> LoweredChange:
-        changed = await self.change(change, at)
-        if changed is None:
+        if (changed := await self.change(change, at)) is None:
             raise _Ended
         return changed
 

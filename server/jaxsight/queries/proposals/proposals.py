@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
-from jaxsight.queries.documents import Document
-from jaxsight.queries.dry_runs.partial_calls import PartialCall
-from jaxsight.queries.long_work import Aside
+from jaxsight.queries.documents import Document, OpenDocuments
+from jaxsight.queries.dry_runs.found_calls import PartialCall
+from jaxsight.queries.long_work import Aside, SharedWork
 from jaxsight.queries.memory import SessionMemory
-from jaxsight.queries.open_documents import OpenDocuments
-from jaxsight.queries.proposals.bench import ProjectBench
-from jaxsight.queries.sandbox import Sandboxes
+from jaxsight.queries.sandbox import ProjectBench, Sandboxes
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.definitions import Function
@@ -48,7 +46,7 @@ class Proposals:
     _aside: Aside
     _sandboxes: Sandboxes = field(default_factory=Sandboxes)
     _benches: dict[str, ProjectBench] = field(default_factory=dict)
-    _running: dict[_Key, asyncio.Task[Tried | None]] = field(default_factory=dict)
+    _running: SharedWork[_Key, Tried | None] = field(default_factory=SharedWork)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _watched: set[str] = field(default_factory=set)
 
@@ -106,14 +104,34 @@ class Proposals:
         key = await self._key(document, chunk, function, partial)
         if (known := self._memory.proposals.get(key)) is not None:
             return known
-        if self._projects.of(document.path).held_back:
+        path = document.path
+        if self._projects.of(path).held_back:
             return None
-        task = self._running.get(key)
-        if task is None:
-            task = asyncio.create_task(self._try(key, document, chunk, function, partial))
-            self._running[key] = task
-            task.add_done_callback(lambda _: self._running.pop(key, None))
-        return await asyncio.shield(task)
+
+        async def attempt() -> Tried | None:
+            async with self._turn:
+                trying = await asyncio.to_thread(import_module, _TRYING)
+                project, target = self._projects.of(path), self._choices.target(path)
+                bench = self._bench(project)
+                attempted = functools.partial(
+                    trying.outcome_of, document, chunk, function, device=target.seen
+                )
+                # Where somebody wrote inputs of a function, they wait for its shapes.
+                sets = (each.examples for each in self._documents.subjects(document))
+                is_written = any(each.sets and each.are_written for each in sets)
+                if partial is None and (bench.has_died or is_written):
+                    sandbox = self._sandboxes.of(project)
+                    try:
+                        outcome: Tried | None = await attempted(sandbox)
+                    finally:
+                        sandbox.rest()
+                else:
+                    outcome = await attempted(bench, partial=partial)
+            if outcome is not None and path in self._documents.by_path:
+                self._memory.proposals.put(key, outcome)
+            return outcome
+
+        return await self._running.get(key, path, attempt)
 
     async def import_ahead(self) -> None:
         """Import what infers and tries proposals."""
@@ -121,42 +139,8 @@ class Proposals:
 
     async def aclose(self) -> None:
         """End all trying, and the processes."""
-        running = list(self._running.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await self._running.aclose()
         await self._sandboxes.aclose()
-
-    async def _try(
-        self,
-        key: _Key,
-        document: Document,
-        chunk: ModuleChunk,
-        function: Function,
-        partial: PartialCall | None,
-    ) -> Tried | None:
-        async with self._turn:
-            trying = await asyncio.to_thread(import_module, _TRYING)
-            project = self._projects.of(document.path)
-            bench = self._bench(project)
-            target = self._choices.target(document.path)
-            attempt = functools.partial(
-                trying.outcome_of, document, chunk, function, device=target.seen
-            )
-            # Where somebody wrote inputs of a function, they wait for its shapes.
-            subjects = self._documents.subjects(document)
-            is_written = any(each.examples.sets and each.examples.are_written for each in subjects)
-            if partial is None and (bench.has_died or is_written):
-                sandbox = self._sandboxes.of(project)
-                try:
-                    outcome: Tried | None = await attempt(sandbox)
-                finally:
-                    sandbox.rest()
-            else:
-                outcome = await attempt(bench, partial=partial)
-        if outcome is not None and document.path in self._documents.by_path:
-            self._memory.proposals.put(key, outcome)
-        return outcome
 
     def traced(self, project: Project, question: Question) -> Answer | None:
         """Return the project's trace that answers a question, if a proposal was tried with it."""

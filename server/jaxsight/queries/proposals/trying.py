@@ -10,14 +10,13 @@ import itertools
 from dataclasses import dataclass, replace
 
 from jaxsight.examples import choice
-from jaxsight.examples.proposals.fed import like_fed
 from jaxsight.examples.proposals.inference import infer
-from jaxsight.examples.proposals.proposal import ArrayGuess, Proposal
+from jaxsight.examples.proposals.proposal import ArrayGuess, Proposal, like_fed
 from jaxsight.examples.proposals.sources import Library
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.dry_runs.partial_calls import PartialCall
-from jaxsight.queries.proposals.bench import Bench
+from jaxsight.queries.dry_runs.found_calls import PartialCall
+from jaxsight.queries.sandbox import Bench
 from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.failure_text import first_sentence
 from jaxsight.source.definitions import Function
@@ -195,8 +194,7 @@ class _Attempt:
             outside=(outside_set(proposal, partial),) if partial is not None else (),
         )
         subject = Subject(self.chunk, self.function, proposed, self.function.qualname)
-        sets = subject.examples.sets
-        if not sets:
+        if not (sets := subject.examples.sets):
             problems = subject.examples.problems
             return problems[0].message if problems else "no example inputs"
         question = ask(

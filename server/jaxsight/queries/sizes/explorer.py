@@ -7,8 +7,7 @@ import functools
 import time
 from dataclasses import dataclass, field, replace
 
-from jaxsight.examples.assumed_sizes import with_assumed_names
-from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs
+from jaxsight.examples.resizing import SizedInputs, has_numbers, sized_inputs, with_assumed_names
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.long_work import SharedWork
@@ -36,7 +35,7 @@ class SizeExplorer:
 
     _projects: Projects
     _memory: SessionMemory
-    running: SharedWork[Explored] = field(default_factory=SharedWork)
+    running: SharedWork[str, Explored] = field(default_factory=SharedWork)
     _seconds: dict[str, float] = field(default_factory=dict)
 
     def known(self, answer: Answer) -> Explored | None:
@@ -55,8 +54,8 @@ class SizeExplorer:
         key = answer.key if with_names else f"{answer.key} without names"
         if (known := self._memory.sizes.get((answer.question.unit, key))) is not None:
             return known
-        work = functools.partial(self._explore, answer, answer.reply, key, with_names)
-        return await self.running.result(key, answer.question.path, work, Explored())
+        exploring = functools.partial(self._explore, answer, answer.reply, key, with_names)
+        return await self.running.get(key, answer.question.path, exploring) or Explored()
 
     async def _explore(self, answer: Answer, first: Traced, key: str, with_names: bool) -> Explored:
         question = answer.question
@@ -90,8 +89,7 @@ class _Tracing:
             Stopped: it takes too long, has effects that are refused, the tracer ended, or a file
                 that the answer was made of has changed.
         """
-        resized = inputs.resized(sizes)
-        if resized is None or self.spent > _MOST:
+        if (resized := inputs.resized(sizes)) is None or self.spent > _MOST:
             raise Stopped
         arguments, named = resized.arguments, resized.sizes
         trace = self.answer.question.trace

@@ -12,18 +12,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.resizing import SizedInputs
-from jaxsight.queries.sizes import samples
-from jaxsight.queries.sizes.formulas import explanations
-from jaxsight.queries.sizes.naming import (
-    BLANK,
-    Choose,
-    SizeNames,
-    blanked,
-    chooser,
-    dimensions,
-    named_program,
-    names_of,
-)
+from jaxsight.queries.sizes import naming, samples
+from jaxsight.queries.sizes.naming import BLANK, Choose, SizeNames
 from jaxsight.queries.sizes.samples import Divides, Multiple, Ordered, Relation
 from jaxsight.wire.messages.replies import Failed, Traced
 
@@ -122,7 +112,7 @@ async def _explored(
     search: _Search, inputs: SizedInputs, by_number: SizedInputs | None, first: Traced
 ) -> Explored:
     if not inputs.sizes:
-        return Explored(_without_sizes(inputs, first))
+        return Explored(_names_of([first], lambda _: "", inputs))  # all sizes are the code's own
     for one, most in ((inputs, 2 if by_number is not None else None), (by_number, None)):
         if one is None:
             continue
@@ -150,16 +140,11 @@ async def _explored(
             return Explored(explored.names, explored.sizes, fixed, search.count)
     if inputs.is_assumed and len(inputs.sizes) == 1:
         is_needed = await _are_needed(search, inputs, tuple(inputs.sizes))
-        static = _without_sizes(inputs, first) if is_needed else SizeNames()
+        static = _names_of([first], lambda _: "", inputs) if is_needed else SizeNames()
         return Explored(static, traces=search.count)
     if len(inputs.sizes) == 1 and inputs.is_all_named:
         fixed = await _fixed(search, inputs, *inputs.sizes)
     return Explored(fixed=fixed, traces=search.count)
-
-
-def _without_sizes(inputs: SizedInputs, first: Traced) -> SizeNames:
-    """Return the types of assumed inputs without sizes: all that are shown are the code's own."""
-    return _assumed_names([first], lambda _: "", inputs) if inputs.is_assumed else SizeNames()
 
 
 async def _both(
@@ -236,24 +221,23 @@ async def _named(
         for sizes in other_samples
         if all(relation.holds(sizes) for relation in needed)
     ]
-    choose = chooser(names, [original, *search.samples], related, divides=confirmed)
+    choose = naming.chooser(names, [original, *search.samples], related, divides=confirmed)
     traces = [first, *search.traces]
-    written = (
-        _assumed_names(traces, choose, inputs) if inputs.is_assumed else (names_of(traces, choose))
-    )
     shown = tuple((name, original[name]) for name in names)
-    return Explored(written, shown, traces=search.count)
+    return Explored(_names_of(traces, choose, inputs), shown, traces=search.count)
 
 
-def _assumed_names(traces: Sequence[Traced], choose: Choose, inputs: SizedInputs) -> SizeNames:
-    """Return types without numbers that follow from assumed sizes: formulas, or blanks."""
+def _names_of(traces: Sequence[Traced], choose: Choose, inputs: SizedInputs) -> SizeNames:
+    """Return types; those of assumed inputs have formulas or blanks for numbers that follow."""
+    if not inputs.is_assumed:
+        return naming.names_of(traces, choose)
 
     def unless_assumed(numbers: Sequence[int]) -> str:
         is_static = inputs.is_covered and len(set(numbers)) == 1
         return choose(numbers) or (str(numbers[0]) if is_static else BLANK)
 
-    names = names_of(traces, unless_assumed, blanked)
-    jaxpr = named_program([trace.jaxpr for trace in traces], unless_assumed)
+    names = naming.names_of(traces, unless_assumed, naming.blanked)
+    jaxpr = naming.named_program([trace.jaxpr for trace in traces], unless_assumed)
     return replace(names, jaxpr=jaxpr if inputs.is_covered else "", inputs=inputs)
 
 
@@ -336,8 +320,8 @@ def _tells(
 ) -> bool:
     """Return whether formulas that explain the same dimension differ for some sizes."""
     original, others = inputs.all_sizes(inputs.sizes), inputs.all_sizes(sizes)
-    for numbers in dimensions([first, *search.traces]):
-        formulas = explanations(names, [original, *search.samples], numbers)
+    for numbers in naming.dimensions([first, *search.traces]):
+        formulas = naming.explanations(names, [original, *search.samples], numbers)
         if len({formula.value(others) for formula in formulas}) > 1:
             return True
     return False

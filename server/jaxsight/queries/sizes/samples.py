@@ -223,21 +223,13 @@ def _order(sizes: Mapping[str, int], relations: Iterable[Relation]) -> list[str]
         if (order.name, order.other) not in kept:
             names.remove(order.other)
             names.insert(names.index(order.name), order.other)
-    needs = {
-        name: {
-            part
-            for r in relations
-            if r.name == name
-            for part in (
-                (r.divisor,)
-                if isinstance(r, Divides)
-                else (r.one, r.two)
-                if isinstance(r, SizeProduct)
-                else ()
-            )
-        }
-        for name in names
-    }
+    needs: dict[str, set[str]] = {name: set() for name in names}
+    for relation in relations:
+        match relation:
+            case Divides(divisor, name):
+                needs[name].add(divisor)
+            case SizeProduct(name, one, two):
+                needs[name] |= {one, two}
     ordered: list[str] = []
     while names:
         ready = next((name for name in names if needs[name] <= {*ordered}), names[0])

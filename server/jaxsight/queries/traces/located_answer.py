@@ -152,7 +152,6 @@ class View:
         self.subject = subject
         self.stale = now is None or not answer.answers(now)
         self.outside = _outside(answer, now)
-        self._observed: dict[Range, Observation] | None = None
         traced = answer.question
         self._texts = answer.texts
         self._now: dict[str, ModuleChunk] = {}
@@ -293,8 +292,7 @@ class View:
         `x@data` is the mesh axis `data` of the argument `x`, and `mesh` the mesh of the section.
         """
         chosen = self.answer.question.set
-        places = dict((*chosen.axis_places, *chosen.places))
-        range = places.get(argument)
+        range = dict((*chosen.axis_places, *chosen.places)).get(argument)
         return self.subject.placed.place(range) if range is not None else self.name_range
 
     def words(self, text: str) -> str:
@@ -322,16 +320,10 @@ class View:
         then = relocate(span, text, before) if before is not None else None
         return self._shift.range(then) if then is not None else None
 
-    @property
+    @functools.cached_property
     def observed(self) -> Mapping[Range, Observation]:
         """Every observation that has a place in the text, by its range."""
-        if self._observed is None:
-            self._observed = {
-                place: observation
-                for place, observation in self._all_places.items()
-                if self.supports(place)
-            }
-        return self._observed
+        return {place: each for place, each in self._all_places.items() if self.supports(place)}
 
     def around(self, position: Position) -> list[Range]:
         """Return the places of observations that contain a position, innermost first.
@@ -355,8 +347,7 @@ class View:
 
     def named(self, observation: Observation) -> tuple[str, ...]:
         """Return the types of an observation's values, with names of sizes where known."""
-        names = self.size_names.values.get(observation)
-        if names and self.has_unknown_sizes:
+        if (names := self.size_names.values.get(observation)) and self.has_unknown_sizes:
             return tuple(map(unknown_sizes.named, names))
         return names or tuple(value.text for value in self.seen(observation))
 

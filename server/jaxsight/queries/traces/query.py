@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.queries.documents import Document, Subject, module_name
@@ -175,34 +175,19 @@ def _key(environment: str, needed: Slice, trace: Trace, module: Module) -> str:
     devices = trace.devices if trace.devices and may_depend_on_devices(trace) else 0
     called = trace.dry_call
     is_own = called is not None and called.entry.file == trace.file
-    meaning = repr(
-        (
-            environment,
-            called,
-            module_meaning(module) if is_own else "",
-            needed.key,
-            trace.file,
-            trace.module,
-            trace.root,
-            trace.function,
-            trace.arguments,
-            trace.sizes,
-            trace.whole,
-            trace.mesh,
-            trace.mesh_is_default,
-            trace.mesh_source,
-            trace.mesh_names,
-            trace.unasked,
-            devices,
-        )
-    )
-    return hashlib.blake2b(meaning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    own = module_meaning(module) if is_own else ""
+    # The slice's key has the meaning of these fields, and limits of time change no answer.
+    asked = replace(trace, chunks=(), skipped=(), future_flags=0, patience=0, device=None)
+    return _digest(repr((environment, own, needed.key, replace(asked, devices=devices))))
 
 
 def module_meaning(module: Module) -> str:
     """Return a digest of the meaning of all statements of a module, also those that are skipped."""
-    meanings = "\0".join(chunk.meaning for chunk in module.chunks)
-    return hashlib.blake2b(meanings.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return _digest("\0".join(chunk.meaning for chunk in module.chunks))
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def run_of(

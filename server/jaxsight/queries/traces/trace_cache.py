@@ -60,8 +60,7 @@ class TraceCache:
 
     def known(self, question: Question) -> Answer | None:
         """Return the answer to exactly this question if it is still current."""
-        answer = self._stored(question)
-        if answer is None:
+        if (answer := self._stored(question)) is None:
             return None
         if answer.question.set.name != question.set.name:  # who calls it has another name by now
             answer = replace(answer, question=replace(answer.question, set=question.set))
@@ -175,16 +174,11 @@ class TraceCache:
         self._memory.answers.pop(question.key)
         self._memory.answers.pop(question.key_on_device)
 
-    def cancel(self, path: str) -> None:
-        """Cancel the running traces of this file."""
-        for unit, running in list(self._running.items()):
-            if unit[0] == path:
+    def cancel(self, path: str | None = None) -> None:
+        """Cancel the running traces of a file, or of all files."""
+        for unit, running in self._running.items():
+            if path in (None, unit[0]):
                 running.task.cancel()
-
-    def cancel_all(self) -> None:
-        """Cancel all running traces: their answers would be outdated."""
-        for running in self._running.values():
-            running.task.cancel()
 
     async def _asked(
         self, question: Question, trace: TracesQuestion, haste: Haste, *, is_shown: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Protocol, TypeVar
@@ -20,6 +21,7 @@ from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.source.module import Module
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.replies import (
+    Cancelled,
     Failed,
     FoundModules,
     Lowered,
@@ -78,8 +80,7 @@ def waits(project: Project, path: str, haste: Haste, since: float) -> Waits:
         haste: the priority of the request, which identifies it.
         since: when it was asked, in seconds since the epoch.
     """
-    step = project.step(haste)
-    if step is None:
+    if (step := project.step(haste)) is None:
         return Waits(f"waiting for {project.starts or 'the tracer'}, begun at {_clock(since)}")
     where = f" of {PurePath(step.file).name}" if step.file and step.file != path else ""
     limit = step.stage if step.stage in ("execute", "inputs") else "trace"
@@ -163,6 +164,18 @@ async def _executed(
         progress.end()
 
 
+async def _about(
+    client: AnswersRequests,
+    answer: Answer,
+    request: Callable[[int], Request[R]],
+    priority: Priority = Priority.BACKGROUND,
+) -> Outcome[R] | None:
+    """Return the answer to a request about a trace by its id; `None` if there is no trace."""
+    if not isinstance(answer.reply, Traced):
+        return None
+    return await client.ask(request(answer.reply.id), priority=priority)
+
+
 async def show(
     client: AnswersRequests, answer: Answer, name: str, platform: str = ""
 ) -> Shown | Failed | Died | None:
@@ -170,16 +183,9 @@ async def show(
 
     `None` says that the trace is gone.
     """
-    if not isinstance(answer.reply, Traced):
-        return None
-    reply = await client.ask(Show(NEW, answer.reply.id, name, platform), priority=Priority.PERSON)
-    match reply:
-        case Shown() | Died():
-            return reply
-        case Failed() if reply.failure.stage in ("view", "lower"):
-            return reply
-        case _:
-            return None
+    reply = await _about(client, answer, lambda id: Show(NEW, id, name, platform), Priority.PERSON)
+    is_gone = isinstance(reply, Failed) and reply.failure.stage not in ("view", "lower")
+    return None if is_gone or isinstance(reply, Cancelled) else reply
 
 
 _PRIORITIES = {
@@ -193,35 +199,28 @@ async def lower(
     client: AnswersRequests, answer: Answer, target: Target, *, urgency: Urgency = Urgency.UNSEEN
 ) -> Lowered | Failed | Died | None:
     """Return a traced function as StableHLO, or the error; `None` if the trace is gone."""
-    if not isinstance(answer.reply, Traced):
-        return None
-    request = Lower(NEW, answer.reply.id, target.platform, target.capability)
-    reply = await client.ask(request, priority=_PRIORITIES[urgency])
-    match reply:
-        case Lowered() | Died():
-            return reply
-        case Failed() if reply.failure.stage == "lower":
-            return reply
-        case _:
-            return None
+    platform, capability = target.platform, target.capability
+    reply = await _about(
+        client, answer, lambda id: Lower(NEW, id, platform, capability), _PRIORITIES[urgency]
+    )
+    is_gone = isinstance(reply, Failed) and reply.failure.stage != "lower"
+    return None if is_gone or isinstance(reply, Cancelled) else reply
 
 
 async def lower_changed(
     client: AnswersRequests, answer: Answer, target: Target, change: str, at: int
 ) -> LoweredChange | None:
     """Return a traced function with a change as StableHLO; `None` if there is none."""
-    if not isinstance(answer.reply, Traced):
-        return None
-    id, platform, capability = answer.reply.id, target.platform, target.capability
-    reply = await client.ask(LowerChanged(NEW, id, platform, capability, change, at))
+    platform, capability = target.platform, target.capability
+    reply = await _about(
+        client, answer, lambda id: LowerChanged(NEW, id, platform, capability, change, at)
+    )
     return reply if isinstance(reply, LoweredChange) else None
 
 
 async def outline(client: AnswersRequests, answer: Answer) -> Outlined | None:
     """Return a traced program as plain data; `None` if the trace is gone."""
-    if not isinstance(answer.reply, Traced):
-        return None
-    reply = await client.ask(Outline(NEW, answer.reply.id))
+    reply = await _about(client, answer, lambda id: Outline(NEW, id))
     return reply if isinstance(reply, Outlined) else None
 
 

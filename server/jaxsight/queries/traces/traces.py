@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
-from jaxsight.queries.documents import Document, Subject
+from jaxsight.queries.documents import Document, OpenDocuments, Subject
 from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.queries.memory import SessionMemory
-from jaxsight.queries.open_documents import OpenDocuments
 from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
@@ -144,9 +143,7 @@ class DocumentTraces:
         """
         module = document.module
         question = await self.question(document, subject)
-        outdated = False
-        if subject.is_called:
-            outdated = subject.id in self._outdated_calls(document)
+        outdated = subject.is_called and subject.id in self._outdated_calls(document)
         latest = self.latest(document, subject)
         if isinstance(question, Unasked):
             if latest is None or self._projects.of(document.path).held_back:
@@ -174,11 +171,9 @@ class DocumentTraces:
                 return await self.view(document, standing, patience)
         if answer is None:
             return Unasked("the text is being edited")
-        if outdated:
-            return self.located(answer, module, None, subject)
         if answer.question.trace.whole != question.trace.whole:
-            return self.located(answer, module, answer.question, subject)
-        return self.located(answer, module, question, subject)
+            question = answer.question
+        return self.located(answer, module, None if outdated else question, subject)
 
     async def _first(
         self, question: Question, asking: Coroutine[None, None, Answer], patience: float

@@ -79,8 +79,7 @@ class ProjectFiles:
 
     def file(self, path: str) -> str:
         """Return the path relative to the root; empty for a file that is not of the project."""
-        known = self._files.get(path)
-        if known is None:
+        if (known := self._files.get(path)) is None:
             known = self._files[path] = self._file(path)
         return known
 
@@ -101,8 +100,7 @@ class ProjectFiles:
         """Return whether a folder is the root, or below it and no environment."""
         if folder == self.root:
             return True
-        known = self._folders.get(folder)
-        if known is None:
+        if (known := self._folders.get(folder)) is None:
             above, name = os.path.split(folder)
             known = self._folders[folder] = (
                 name not in _LIBRARIES
@@ -133,18 +131,14 @@ def arguments(frame: FrameType) -> Iterator[tuple[str, object]]:
         if name in values:
             yield name, values[name]
     if code.co_flags & inspect.CO_VARARGS:
-        rest = values.get(names[count], ())
-        if rest:
+        if rest := values.get(names[count]):
             yield f"*{names[count]}", rest
         count += 1
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        options = values.get(names[count], {})
-        if options:
-            yield f"**{names[count]}", options
+    if code.co_flags & inspect.CO_VARKEYWORDS and (options := values.get(names[count])):
+        yield f"**{names[count]}", options
 
 
 def _is_class_parameter(code: CodeType, first: object) -> bool:
     if not isinstance(first, type) or "." not in code.co_qualname:
         return False
-    attribute = inspect.getattr_static(first, code.co_name, None)
-    return isinstance(attribute, classmethod)
+    return isinstance(inspect.getattr_static(first, code.co_name, None), classmethod)

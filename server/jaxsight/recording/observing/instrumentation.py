@@ -44,8 +44,7 @@ def observe(observer: Observer) -> None:
     def began() -> None:
         frame = get_frame(1)
         code = frame.f_code
-        calls = calls_since.get(code)
-        if calls is not None:
+        if (calls := calls_since.get(code)) is not None:
             calls_since[code] = calls + 1
             if calls == _HOT:
                 _restore(code)

@@ -14,7 +14,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from jaxsight.files import reading
 from jaxsight.files.appended import AppendedFile
@@ -110,21 +109,18 @@ def read(folder: Path) -> Logged:
         own: list[LoggedCall] = []
         for line in text.split("\n"):
             try:
-                record: Any = json.loads(line)
-                if record[0] == NEW:
-                    _, file, function, inputs, traced, unwritten = record
-                    reasons = tuple((str(name), str(reason)) for name, reason in unwritten)
-                    own.append(
-                        LoggedCall(str(file), str(function), str(inputs), bool(traced), reasons)
-                    )
-                elif record[0] == AGAIN:
-                    own[record[1]].count += 1
-                elif record[0] == PLAIN:
-                    logged.plain[str(record[1]), str(record[2])] = None
-                elif record[0] == MISSING:
-                    logged.missing[str(record[1])] = None
-                else:
-                    logged.errors[str(record[1])] = None
+                match json.loads(line):
+                    case [0, str(file), str(function), str(inputs), bool(traced), unwritten]:
+                        reasons = tuple((str(name), str(reason)) for name, reason in unwritten)
+                        own.append(LoggedCall(file, function, inputs, traced, reasons))
+                    case [1, int(number)]:
+                        own[number].count += 1
+                    case [2, message]:
+                        logged.errors[str(message)] = None
+                    case [3, str(file), str(function)]:
+                        logged.plain[file, function] = None
+                    case [4, module]:
+                        logged.missing[str(module)] = None
             except (ValueError, TypeError, LookupError, RecursionError):
                 continue  # the last line of a process that was killed may be torn
         logged.calls += own

@@ -169,13 +169,11 @@ class Observer:
             observed.calls = 0  # each object is made by a call of its own
             return True
         observed.calls += 1
-        kind = self._calls.kind(named, frame.f_globals)
-        if kind is None:
+        if (kind := self._calls.kind(named, frame.f_globals)) is None:
             self._plain(observed)
             self._begin(frame, named)
             return True
-        number = observed.known.get(kind)
-        if number is not None:
+        if (number := observed.known.get(kind)) is not None:
             self.log.again(number)
             return True
         written = self._calls.written(named, frame.f_globals)

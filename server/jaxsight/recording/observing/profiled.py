@@ -55,9 +55,7 @@ class Profiler:
         if self._step is not None and function is not self._step:
             return True
         with self._lock:
-            if self._step is None:
-                return self._counted(function)
-            return self._next()
+            return self._counted(function) if self._step is None else self._next()
 
     def finish(self) -> None:
         """End a profile that the program ended before all its steps."""
@@ -119,8 +117,7 @@ class Profiler:
     def _enter(self) -> None:
         import jax
 
-        name = _name(self._step)
-        step = jax.profiler.StepTraceAnnotation(name, step_num=self._number)
+        step = jax.profiler.StepTraceAnnotation(_name(self._step), step_num=self._number)
         self._mark.enter_context(step)
 
     def _end(self, outcome: ProfileOutcome) -> None:

@@ -1,7 +1,7 @@
 """What a run of the user's program compiled, collected in its own processes.
 
 `start.py` waits in each Python process until it has imported JAX. Then `compat/compiling.py`
-reports each program that JAX lowers and compiles, `collector.py` describes it (`signatures.py`:
+reports each program that JAX lowers and compiles, `collector.py` describes it (with
 what it was called with), and `log.py` appends it to a file at once, so a crash loses nothing. The
 process that started the run reads these files (`jaxsight.runs`).
 

@@ -26,7 +26,7 @@ import jax
 from jaxsight.profiles.places import library_of
 from jaxsight.recording.compiled_calls import watch
 from jaxsight.recording.programs.compat import compiling
-from jaxsight.recording.programs.compat.definitions import definition
+from jaxsight.recording.programs.compat.compiling import definition
 from jaxsight.recording.programs.log import ProgramLog
 from jaxsight_source.compat.staging import is_tracing
 
@@ -125,8 +125,7 @@ class Identities:
     def of(self, function: object) -> int:
         """Return the number of a function, 0 if it cannot be known again."""
         try:
-            number = self._numbers.get(function)
-            if number is None:
+            if (number := self._numbers.get(function)) is None:
                 number = self._numbers[function] = self._next
                 self._next += 1
         except TypeError:  # it has no weak references, or no hash
@@ -230,8 +229,7 @@ class Collector:
 
     def _called_again(self, function: object) -> bool:
         """Count a call of a compiled function, if it is none in a trace."""
-        calls = self._calls
-        if calls is not None and not is_tracing():
+        if (calls := self._calls) is not None and not is_tracing():
             number = self._identities.of(getattr(function, "__wrapped__", None))
             if number in calls or len(calls) < _COUNTED:
                 calls[number] = calls.get(number, 0) + 1
@@ -298,7 +296,10 @@ class Collector:
         if isinstance(outcome, Exception):
             program["error"] = f"{type(outcome).__name__}: {outcome}"[:2000]
         else:
-            program |= _described(backend, outcome)
+            hlo = compiling.optimized_hlo(outcome)
+            program["memory"] = compiling.memory(outcome)
+            program["hlo"] = hlo if len(hlo) <= _LONGEST else ""
+            program |= compiling.devices(backend, outcome)
         if jaxpr is not None:
             count = compiling.equations(jaxpr)
             program["equations"] = count
@@ -330,15 +331,6 @@ class Collector:
                 call.keywords,
             )
         return found
-
-
-def _described(backend: object, executable: object) -> dict[str, object]:
-    hlo = compiling.optimized_hlo(executable)
-    return {
-        "memory": compiling.memory(executable),
-        "hlo": hlo if len(hlo) <= _LONGEST else "",
-        **compiling.devices(backend, executable),
-    }
 
 
 def _is_users(frame: FrameType) -> bool:

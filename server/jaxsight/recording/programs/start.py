@@ -5,11 +5,13 @@ This module uses only the standard library.
 
 from __future__ import annotations
 
-import importlib.abc
+import functools
 import importlib.machinery
+import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import Any
 
 _JAX = "jax"
 
@@ -32,32 +34,16 @@ class _Finder:
         if name != _JAX:
             return None
         sys.meta_path.remove(self)
-        for finder in sys.meta_path:
-            spec = finder.find_spec(name, path, target)
-            if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, self._folder)
-                return spec
-        return None
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            # Only this one object executes JAX otherwise: its class stays as it is.
+            loader: Any = spec.loader
+            loader.exec_module = functools.partial(self._execute, loader.exec_module)
+        return spec
 
-
-class _Loader(importlib.abc.Loader):
-    """Executes a module with the loader that it has without us, and begins to collect."""
-
-    def __init__(self, own: importlib.abc.Loader, folder: str) -> None:
-        self._own = own
-        self._folder = folder
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        """Return the module that the own loader creates."""
-        return self._own.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Execute the module."""
-        module.__loader__ = self._own
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._own
-        self._own.exec_module(module)
+    def _execute(self, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+        """Execute the module, and begin to collect."""
+        execute(module)
         try:
             from jaxsight.recording.programs.collector import Collector
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from jaxsight.figures.figures import AnyFigures
 from jaxsight.figures.program_notes import notes
@@ -13,8 +13,7 @@ from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProgram
 from jaxsight.runs.compiled_hlo import figures_of
 from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation
-from jaxsight.runs.page.markup import Markup, element, joined, prose
-from jaxsight.runs.page.texts import KeptTexts
+from jaxsight.runs.page.markup import KeptTexts, Markup, element, html_table, joined, prose
 from jaxsight.text.units import count, size, some, time
 
 _KERNELS = 200
@@ -100,7 +99,7 @@ def program_part(
         element(
             "div",
             link,
-            _error(first),
+            element("pre", first.error, class_="error") if first.error else None,
             _figures(program, figures),
             _compilations(program, processes),
             _arguments(first),
@@ -111,10 +110,6 @@ def program_part(
         id=program.key,
         class_="program failed" if first.error else "program",
     )
-
-
-def _error(program: RunProgram) -> Markup | None:
-    return element("pre", program.error, class_="error") if program.error else None
 
 
 def definitions(pairs: Iterable[tuple[str, Markup | str | None]]) -> Markup:
@@ -191,71 +186,33 @@ def _compilations(program: MergedProgram, processes: int) -> Markup | None:
 
 
 def _arguments(program: RunProgram) -> Markup | None:
-    shown = [
-        element(
-            "tr",
-            element("td", element("code", name or f"argument {index}")),
-            element("td", element("code", type_.removesuffix("*"))),
-            element(
-                "td",
-                "; ".join(filter(None, (_weak(type_), _sharding(program.shardings, index)))),
-            ),
-        )
-        for index, (name, type_) in enumerate(program.arguments[:_ARGUMENTS])
-    ]
-    shown += [
-        element(
-            "tr",
-            element("td", element("code", name)),
-            element("td", element("code", value)),
-            element("td", "static"),
-        )
-        for name, value in program.static.items()
-    ]
+    shown: list[tuple[str, str, str]] = []
+    for index, (name, type_) in enumerate(program.arguments[:_ARGUMENTS]):
+        weak = "weakly typed, as of a Python scalar" if type_.endswith("*") else ""
+        sharding = "".join(program.shardings[index : index + 1])
+        about = "; ".join(filter(None, (weak, sharding)))
+        shown.append((name or f"argument {index}", type_.removesuffix("*"), about))
+    shown += [(name, value, "static") for name, value in program.static.items()]
     if not shown:
         return None
+    rows = ((element("code", name), element("code", type_), about) for name, type_, about in shown)
     more = len(program.arguments) - _ARGUMENTS
     return joined(
         element("h4", "Arguments"),
-        element("table", _head("argument", "type", ""), element("tbody", *shown)),
+        html_table(("argument", "type", ""), rows),
         element("p", f"and {count(more, 'more argument')}") if more > 0 else None,
     )
-
-
-def _weak(type_: str) -> str:
-    return "weakly typed, as of a Python scalar" if type_.endswith("*") else ""
-
-
-def _sharding(shardings: Sequence[str], index: int) -> str:
-    return shardings[index] if index < len(shardings) else ""
-
-
-def _head(*titles: str) -> Markup:
-    cells = (element("th", title, scope="col") for title in titles)
-    return element("thead", element("tr", *cells))
 
 
 def _kernel_table(figures: AnyFigures | None) -> Markup | None:
     if figures is None or not figures.graph.kernels:
         return None
     titles, sides, shown = table(figures, _KERNELS, "\u2003")
-    classes = ["number" if side == "r" else "" for side in sides]
-    body = (
-        element(
-            "tr",
-            *(element("td", text, class_=kind) for text, kind in zip(row, classes, strict=True)),
-        )
-        for row in shown
-    )
+    numbers = [column for column, side in enumerate(sides) if side == "r"]
     more = figures.graph.kernel_count - len(shown)
     return joined(
         element("h4", "Kernels"),
-        element(
-            "table",
-            _head(*titles),
-            element("tbody", *body),
-            class_="kernels",
-        ),
+        html_table(titles, shown, numbers, class_="kernels"),
         element("p", f"and {count(more, 'more kernel')}") if more else None,
         *(element("p", element("b", "note: "), note) for note in notes(figures)),
     )
@@ -266,8 +223,7 @@ def _text_buttons(program: RunProgram, texts: KeptTexts) -> Markup | None:
     for title, text in (("jaxpr", program.jaxpr), ("optimized HLO", program.hlo)):
         if not text:
             continue
-        number = texts.keep(text)
-        if number is None:
+        if (number := texts.keep(text)) is None:
             parts.append(element("p", f"The {title} is left out, as the page would be too large."))
             continue
         parts.append(

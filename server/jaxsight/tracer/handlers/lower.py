@@ -23,7 +23,7 @@ from jax.stages import Traced
 from jaxsight.hlo.metadata import lines_of_calls, without_metadata
 from jaxsight.measuring.arguments import index_limits
 from jaxsight.meshes.compat.meshes import communicates
-from jaxsight.recording.programs.compat.definitions import definition
+from jaxsight.recording.programs.compat.compiling import definition
 from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal

@@ -24,8 +24,7 @@ from jaxsight.features.named_function import compiled_function, name_sizes
 from jaxsight.figures import host_transfers, program_notes
 from jaxsight.figures.program_notes import change, memory_lines
 from jaxsight.figures.rows import COLUMNS, FEW, SIDES, group_title, groups, rows
-from jaxsight.queries.programs.located_figures import LocatedFigures
-from jaxsight.queries.programs.refused import Refused
+from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.roofline import bounds, total
 from jaxsight.text import units

@@ -15,7 +15,7 @@ from jaxsight.cli.sources.arguments import texts
 from jaxsight.features.findings.locked import LockedFile, lockable
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count
-from jaxsight.trust.words import shown_path
+from jaxsight.trust.decisions import shown_path
 
 
 @command

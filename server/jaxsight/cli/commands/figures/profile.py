@@ -14,11 +14,10 @@ from jaxsight.cli.parameters import AsJson, Python
 from jaxsight.cli.user_python import program_environment, starting
 from jaxsight.features.profiles import ProfileReport, page, record, report
 from jaxsight.files import reading
-from jaxsight.profiles.folders import NoProfile, files_of
 from jaxsight.profiles.reading import read
-from jaxsight.profiles.sources import ProfiledSources
+from jaxsight.profiles.sources import NoProfile, ProfiledSources, files_of
 from jaxsight.profiles.space import NotAProfile
-from jaxsight.recording import profiling, running
+from jaxsight.recording import running
 from jaxsight.recording.program import root_of
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
@@ -120,10 +119,10 @@ def run_profiled(
         CommandError: the program does not start.
     """
     interpreter, environment = program_environment(python, root)
-    folder = profiling.new_folder(root)
+    folder = running.new_folder(root)
     command = running.with_python(program, interpreter)
     with starting(program):
-        ran = profiling.profile(command, folder, environment, steps=steps, function=function)
+        ran = running.profile(command, folder, environment, steps=steps, function=function)
     printer = Printer(stderr=True, wrap=True)
     if ran.reason:
         printer.labelled("error", "bold red", f"no profile: {ran.reason}")

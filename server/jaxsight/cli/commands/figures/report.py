@@ -12,7 +12,7 @@ from jaxsight.cli.parameters import Allow, InputsChoice, Python, SetName, Target
 from jaxsight.cli.reporting.anonymous import anonymous, own_names
 from jaxsight.cli.reporting.collecting import Report, ReportOptions, shown_file, sides
 from jaxsight.page import embedded
-from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, parse
+from jaxsight.sweeps.points import BadSizes, SweptSize, combined, parse
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count, size
 

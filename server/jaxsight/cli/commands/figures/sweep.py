@@ -20,8 +20,7 @@ from jaxsight.features.inlay_hints.functions import SIGN
 from jaxsight.files import reading
 from jaxsight.sweeps import table
 from jaxsight.sweeps.picture import svg
-from jaxsight.sweeps.points import Sweep, SweepPoint
-from jaxsight.sweeps.swept_sizes import BadSizes, SweptSize, combined, parse, written
+from jaxsight.sweeps.points import BadSizes, Sweep, SweepPoint, SweptSize, combined, parse, written
 from jaxsight.targets.target import parse as parse_target
 from jaxsight.text import units
 from jaxsight.text.inert import one_line

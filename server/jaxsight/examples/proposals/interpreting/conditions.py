@@ -9,17 +9,18 @@ from jaxsight.examples.proposals.interpreting import uses
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Const,
+    Dim,
     Dotted,
     Evidence,
     Items,
     Links,
     Param,
     RankOf,
+    Shape,
     ShapeOf,
     Size,
     Value,
 )
-from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import LibraryCall
 
 
@@ -104,8 +105,7 @@ def _ranks_differ(one: Shape, two: Shape, more: int) -> None:
 
 def _sizes(value: ShapeOf) -> Iterator[Dim]:
     """Yield the sizes of a slice of a shape whose rank need not be known."""
-    known = uses.sizes_of(value)
-    if known is not None:
+    if (known := uses.sizes_of(value)) is not None:
         yield from known
     elif value.stop is not None and value.stop > 0:
         yield from (value.shape.dim(i) for i in range(value.start or 0, value.stop))

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from jaxsight.examples.proposals.interpreting import conditions, linear, operations, uses
+from jaxsight.examples.proposals.interpreting import conditions, operations, uses
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
@@ -243,7 +243,7 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
         """Return the value of an operation on two operands."""
         match left, op, right:
             case _, ast.MatMult(), _:
-                return linear.matmul(left, right)
+                return uses.matmul(left, right)
             case ((ShapeOf() | Items()), ast.Add(), (ShapeOf() | Items())):
                 return uses.joined(left, right)
         if isinstance(left, RankOf) and not isinstance(op, ast.Add | ast.Sub):

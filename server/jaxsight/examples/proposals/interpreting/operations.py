@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-from jaxsight.examples.proposals.interpreting import conditions, linear
+from jaxsight.examples.proposals.interpreting import conditions
 from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Dim,
     Dotted,
     Evidence,
     Items,
     Param,
     RankOf,
+    Shape,
     ShapeOf,
     Size,
     Unknown,
     Value,
     facts_of,
 )
-from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.examples.proposals.interpreting.uses import (
     REDUCTIONS,
     LibraryCall,
@@ -32,11 +34,76 @@ from jaxsight.examples.proposals.interpreting.uses import (
     as_index,
     as_integer,
     as_shape,
+    matmul,
     of_same_rank,
     size_of,
     transposed,
 )
 from jaxsight.text.names import words
+
+# What products and factorizations of matrices demand of their operands.
+
+
+def matmul_call(call: LibraryCall) -> Value:
+    return matmul(*call.arguments[:2]) if len(call.arguments) > 1 else UNKNOWN
+
+
+def einsum(call: LibraryCall) -> Value:
+    match call.arguments:
+        case [Const(str() as subscripts), *operands]:
+            pass
+        case _:
+            for value in call.arguments:
+                as_array(value)
+            return Arr(Shape(), loose=True)
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    letters: dict[str, Dim] = {}
+    for letter in sorted(set(subscripts) - set("->., ")):
+        letters[letter] = Dim(name=letter.upper())
+    for term, value in zip(inputs.split(","), operands, strict=False):
+        if (shape := as_array(value)) is None:
+            continue
+        front, ellipsis, back = term.partition("...")
+        if not ellipsis:
+            shape.set_rank(len(front))
+        shape.at_least(len(front) + len(back))
+        for i, letter in enumerate(front):
+            shape.dim(i).unify(letters[letter])
+        for i, letter in enumerate(reversed(back), start=1):
+            shape.dim(-i).unify(letters[letter])
+    terms = inputs.split(",")
+    for i, term in enumerate(terms[: len(operands) - 1]):
+        one, two = as_array(operands[i]), as_array(operands[i + 1])
+        if "..." in term and terms[i + 1] == term and one is not None and two is not None:
+            call.links.append((one, two))
+    if not arrow or "..." in output:
+        return Arr(Shape(), loose=True)
+    return Arr(Shape.of([letters[letter] for letter in output if letter in letters]))
+
+
+def rearranged(call: LibraryCall) -> Value:
+    """`einops.rearrange(x, "b (h w) c -> b h w c")` and the like: the left side names all axes."""
+    match call.get(0), call.get(1, "pattern"):
+        case (Param() | Arr()) as value, Const(str() as pattern) if "->" in pattern:
+            axes = re.findall(r"\([^)]*\)|\S+", pattern.partition("->")[0])
+            shape = as_array(value)
+            if shape is not None and not {"...", "1"} & {*axes}:
+                shape.set_rank(len(axes))
+                for i, axis in enumerate(axes):
+                    shape.dim(i).unify(Dim(name=axis if axis.isidentifier() else ""))
+    return Arr(Shape(), loose=True)
+
+
+def square(call: LibraryCall, shape: Shape) -> Value:
+    shape.at_least(2)
+    shape.dim(-1).unify(shape.dim(-2))
+    return Arr(shape)
+
+
+def matrix(call: LibraryCall, shape: Shape) -> Value:
+    shape.at_least(2)
+    return UNKNOWN
+
 
 Operation = Callable[[LibraryCall], Value]
 
@@ -147,8 +214,7 @@ def _elementwise(call: LibraryCall) -> Value:
             return Arr(Shape.of([]))
         case Unknown():
             return Arr(Shape(), loose=True)
-    shape = as_array(first)
-    if shape is None:
+    if (shape := as_array(first)) is None:
         return UNKNOWN
     for number in _integers(axis):
         shape.dim(number)
@@ -271,8 +337,7 @@ def _one_hot(call: LibraryCall) -> Value:
     as_index(call.get(0))
     count = call.get(1, "num_classes")
     as_integer(count)
-    shape = call.array(0)
-    if shape is None:
+    if (shape := call.array(0)) is None:
         return UNKNOWN
     last, dims = size_of(count), shape.dims
     if dims is not None:
@@ -282,9 +347,12 @@ def _one_hot(call: LibraryCall) -> Value:
 
 
 def _along_axis(call: LibraryCall) -> Value:
-    shapes = call.linked()
+    array, indices = call.array(0), call.array(1)
     as_index(call.get(1))
-    return Arr(shapes[1]) if len(shapes) == 2 else Arr(Shape(), loose=True)
+    if array is None or indices is None:
+        return Arr(Shape(), loose=True)
+    call.links.append((array, indices))
+    return Arr(indices)
 
 
 def _take(call: LibraryCall) -> Value:
@@ -366,9 +434,9 @@ _BY_NAMES: dict[str, Operation] = {
     "dynamic_slice": _sliced,
     "dynamic_update_slice": _updated,
     "dynamic_slice_in_dim dynamic_index_in_dim": _sliced_in_dim,
-    "matmul dot": linear.matmul_call,
-    "einsum": linear.einsum,
-    "rearrange": linear.rearranged,
+    "matmul dot": matmul_call,
+    "einsum": einsum,
+    "rearrange": rearranged,
     "cond": _cond,
     "fori_loop": _fori_loop,
     "assert_equal_shape check_shapes_equal": conditions.equal_shapes,
@@ -389,8 +457,8 @@ _BY_NAMES: dict[str, Operation] = {
     "update": _update,
 }
 _OF_AN_ARRAY: dict[str, Callable[[LibraryCall, Shape], Value]] = {
-    "cho_factor cholesky det eig eigh eigvals eigvalsh expm inv lu slogdet trace": linear.square,
-    "qr svd pinv matrix_rank": linear.matrix,
+    "cho_factor cholesky det eig eigh eigvals eigvalsh expm inv lu slogdet trace": square,
+    "qr svd pinv matrix_rank": matrix,
     "moveaxis swapaxes": _swapaxes,
     "ndim": lambda call, shape: RankOf(shape),
     "shape": lambda call, shape: ShapeOf(shape),

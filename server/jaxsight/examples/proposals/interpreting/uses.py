@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,18 +10,19 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Arr,
     Const,
+    Dim,
     Dotted,
     Evidence,
     Items,
     Links,
     Param,
     RankOf,
+    Shape,
     ShapeOf,
     Size,
     Unknown,
     Value,
 )
-from jaxsight.examples.proposals.interpreting.shapes import Dim, Shape
 from jaxsight.text.names import words
 
 REDUCTIONS = frozenset(
@@ -57,17 +59,6 @@ class LibraryCall:
     def array(self, position: int) -> Shape | None:
         """Return the shape of an argument that is used as an array."""
         return as_array(self.get(position))
-
-    def arrays(self) -> list[Shape]:
-        """Return the shapes of the first two arguments, as far as they are arrays."""
-        return [shape for i in range(2) if (shape := self.array(i)) is not None]
-
-    def linked(self) -> list[Shape]:
-        """Return them after noting that the first two arguments are broadcast with each other."""
-        shapes = self.arrays()
-        if len(shapes) == 2:
-            self.links.append((shapes[0], shapes[1]))
-        return shapes
 
 
 def as_array(value: Value) -> Shape | None:
@@ -183,8 +174,7 @@ def attribute(value: Value, name: str) -> Value:
             if name == "size" and isinstance(value, Param):
                 value.evidence.array += 1
                 return UNKNOWN
-            shape = as_array(value)
-            if shape is None:
+            if (shape := as_array(value)) is None:
                 return UNKNOWN
             return _array_attribute(value, shape, name)
         case Param(evidence):
@@ -218,8 +208,7 @@ def _array_attribute(value: Value, shape: Shape, name: str) -> Value:
 
 
 def transposed(shape: Shape) -> Arr:
-    dims = shape.dims
-    if dims is None:
+    if (dims := shape.dims) is None:
         shape.at_least(2)
         shape.suggest(2)
         return Arr(Shape(back={0: shape.dim(-2), 1: shape.dim(-1)}, likely=2, least=2))
@@ -234,8 +223,7 @@ def joined(left: Value, right: Value) -> Value:
             case Items(values):
                 parts += values
             case ShapeOf():
-                dims = sizes_of(value)
-                if dims is None:
+                if (dims := sizes_of(value)) is None:
                     return UNKNOWN
                 parts += map(Size, dims)
     return Items(tuple(parts))
@@ -305,8 +293,7 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
             if (shape := as_array(bound)) is not None:
                 _taken(shape, parts)
             return Dotted("at.", bound)
-    shape = as_array(value)
-    if shape is None:
+    if (shape := as_array(value)) is None:
         for part in parts if len(parts) > 1 else ():
             if not isinstance(part, slice | Const):
                 as_index(part)
@@ -408,3 +395,44 @@ def _sliced(dim: Dim, part: slice) -> Dim:
         case int() as start, int() as stop if start >= 0 > stop:
             return dim.plus(stop - start)
     return Dim()
+
+
+_MATRIX = re.compile(r"[A-Z]|(?:.*_)?[wW]\d*|(?:.*_)?weights?")
+
+
+def matmul(left: Value, right: Value) -> Value:
+    """Return a matrix product; the contracted sizes are the same."""
+    one, two = as_array(left), as_array(right)
+    if one is not None:
+        one.at_least(1)
+    if two is not None:
+        two.at_least(1)
+    if one is None or two is None:
+        return Arr(Shape(), loose=True)
+    is_vector = two.find().likely == 1 and two.find().least <= 1
+    if two.find().rank is None and two.find().likely is None and two.find().least <= 1:
+        # `A @ x` is a product with a vector as people write it, `x @ w` one with a matrix.
+        is_vector = _is_matrix(left) and not _is_matrix(right)
+        if is_vector:
+            one.set_rank(2)
+        two.find().likely = 1 if is_vector else None
+    if two.find().rank == 1 or (two.find().rank is None and is_vector):
+        one.dim(-1).unify(two.dim(-1))
+        dims = one.dims
+        return Arr(Shape.of(dims[:-1])) if dims else Arr(Shape(), loose=True)
+    if two.find().rank is None:
+        two.suggest(2)
+    two.at_least(2)
+    one.dim(-1).unify(two.dim(-2))
+    last = two.dim(-1)
+    if (dims := one.dims) is None:
+        result = Shape(back={0: last}, least=1)
+        if one.find().least >= 2 or one.find().likely == 2:
+            result.back[1] = one.dim(-2)
+        return Arr(result, loose=False)
+    return Arr(Shape.of([*dims[:-1], last]))
+
+
+def _is_matrix(value: Value) -> bool:
+    """Return whether a parameter is called as matrices are: `A`, `w1`."""
+    return isinstance(value, Param) and _MATRIX.fullmatch(value.evidence.name) is not None

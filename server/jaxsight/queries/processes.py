@@ -1,10 +1,18 @@
-"""Trace a function as the processes of a job, in tracers of their own with other hash seeds."""
+"""Whether a function is the same program in each process of a job for several devices.
+
+The processes of such a job wait for each other, while compiling and in collectives, so each must
+run the same programs in the same order. `ProcessExplorer` traces a function again as each process
+of a small job, in tracers of their own with other hash seeds. Where their StableHLO differs,
+further traces tell whether the number of the process, the hash seed or something else decides, and
+`first_difference` finds the first equation that differs.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -12,14 +20,15 @@ from dataclasses import dataclass, field, replace
 from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.long_work import SharedWork
-from jaxsight.queries.memory import ComparedProcesses, SessionMemory
-from jaxsight.queries.processes.comparison import ProcessDifference, first_difference
+from jaxsight.queries.memory import ComparedProcesses, ProcessDifference, SessionMemory
 from jaxsight.queries.sandbox import Sandbox
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.rules.rule import Decides
 from jaxsight.targets.target import Target
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.messages.replies import Lowered, Outlined, Traced
 from jaxsight.wire.messages.requests import SeenProcess
+from jaxsight.wire.program import INPUT, RESULT, Body, Program, Step
 
 PROCESSES = 4
 """Processes of the job, a choice: the first, the last and two others, each a process to start."""
@@ -52,7 +61,9 @@ class ProcessExplorer:
 
     _projects: Projects
     _memory: SessionMemory
-    running: SharedWork[ProcessDifference | None] = field(default_factory=SharedWork)
+    running: SharedWork[tuple[str, str], ProcessDifference | None] = field(
+        default_factory=SharedWork
+    )
     _peers: _Peers = field(default_factory=lambda: _Peers())
 
     async def difference(self, answer: Answer, target: Target) -> ProcessDifference | None:
@@ -62,8 +73,8 @@ class ProcessExplorer:
         if (known := self._last(answer, target)) is not None and known[0] == answer.key:
             return known[1]
         key = answer.key, target.platform
-        work = functools.partial(self._compare, answer, target)
-        return await self.running.result(key, answer.question.path, work, None)
+        comparing = functools.partial(self._compare, answer, target)
+        return await self.running.get(key, answer.question.path, comparing)
 
     def has_differed(self, answer: Answer, target: Target) -> bool:
         """Return whether the function differed when it was last compared."""
@@ -80,8 +91,7 @@ class ProcessExplorer:
 
     async def _compare(self, answer: Answer, target: Target) -> ProcessDifference | None:
         difference: ProcessDifference | None = None
-        indices = self._to_compare(answer)
-        if indices:
+        if indices := self._to_compare(answer):
             project = self._projects.of(answer.question.path)
             with self._peers.in_use():
                 difference = await _Job(project, answer, target, self._peers).compare(indices)
@@ -216,3 +226,68 @@ class _Job:
         if not isinstance(lowered, Lowered) or outlined is None:
             raise _Unknown
         return _Program(lowered, outlined)
+
+
+# Where two programs of one function differ.
+
+
+def first_difference(first: Program, other: Program) -> tuple[Step | None, Span | None]:
+    """Return the first equation of one program that is not one of the other, and its place.
+
+    Both are `None` if the equations are the same.
+    """
+    return _Comparison(first, other).between(first.body, other.body, None)
+
+
+class _Comparison:
+    """Two programs of one function."""
+
+    def __init__(self, first: Program, other: Program) -> None:
+        self._programs = first, other
+
+    def between(
+        self, first: Body, other: Body, around: Span | None
+    ) -> tuple[Step | None, Span | None]:
+        """Return the first difference of two bodies in an equation at `around`."""
+        for one, two in itertools.zip_longest(first.steps, other.steps):
+            if one is not None and two is not None and self._begins_as(one, two):
+                for inner, opposite in zip(one.bodies, two.bodies, strict=True):
+                    step, span = self.between(inner, opposite, one.span or around)
+                    if step is not None:
+                        return step, span
+                if _ends(one) == _ends(two):
+                    continue
+            step = one or two
+            assert step is not None  # one of them is longer
+            return step, next(_spans(step), around)
+        return None, None
+
+    def _begins_as(self, one: Step, two: Step) -> bool:
+        """Return whether two equations differ in their inner programs at most, or what follows."""
+        first, other = (
+            (step.primitive, self._operands(step, program), [body.inputs for body in step.bodies])
+            for step, program in zip((one, two), self._programs, strict=True)
+        )
+        return first == other
+
+    def _operands(self, step: Step, program: Program) -> list[object]:
+        """Return what an equation reads: numbers of values, and scalars and captured arrays."""
+        values = [program.values[operand] for operand in step.operands]
+        return [
+            operand if value.origin in (INPUT, RESULT) else replace(value, weak=False)
+            for operand, value in zip(step.operands, values, strict=True)
+        ]
+
+
+def _ends(step: Step) -> object:
+    """Return what else an equation is."""
+    return step.results, step.parameters, [(body.name, body.outputs) for body in step.bodies]
+
+
+def _spans(step: Step) -> Iterator[Span]:
+    """Yield the places of an equation, or else of those in it."""
+    if step.span is not None:
+        yield step.span
+    for body in step.bodies:
+        for inner in body.steps:
+            yield from _spans(inner)
