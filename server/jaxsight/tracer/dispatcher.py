@@ -25,8 +25,8 @@ from jaxsight.files.texts import Version
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.connection import Connection
-from jaxsight.tracer.execution import statement_calls, unknown_devices
-from jaxsight.tracer.execution.device_demand import MoreDevices
+from jaxsight.tracer.execution.device_demand import MoreDevices, guess_caveat, guess_note
+from jaxsight.tracer.execution.execution_cache import executed_statements
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.execution.library_changes import LibraryChanges
 from jaxsight.tracer.execution.namespaces import Namespaces
@@ -41,7 +41,7 @@ from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects, 
 from jaxsight.tracer.job import ExecutedModule, Job
 from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation import scopes
-from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.tracer.platforms.compat import seen
 from jaxsight.tracer.programs import views
 from jaxsight.wire.chunks import Chunk
@@ -160,8 +160,7 @@ class Tracer:
 
     def _about(self, handler: Handler, request: AboutTrace[object]) -> FromTracer | None:
         """Answer a request about a trace, with its file's changes of libraries applied."""
-        namespace_ref = self._traced_in.get(request.trace)
-        namespace = namespace_ref() if namespace_ref is not None else None
+        namespace = self._traced_in.get(request.trace, lambda: None)()
         self._library_changes.enter(namespace)
         try:
             with seen.hidden():
@@ -237,8 +236,7 @@ class Tracer:
                 try:
                     namespace.recorder.cancelled = False
                     self._connection.on_cancel(namespace.cancel)
-                    namespace.announce = self._announcing_chunks(request)
-                    self._imports.modules.announce = self._announcing_files(request)
+                    self._announce_execution(request.id, namespace)
                     announce(at, "")
                     with file_reads.recording(read):
                         begin = time.perf_counter()
@@ -296,19 +294,17 @@ class Tracer:
         """Return the function that sends the server the stages of a request."""
         return lambda stage, detail: self._connection.send(Stage(request.id, stage, detail))
 
-    def _announcing_files(self, request: Request[object]) -> Callable[[str, Version], None]:
-        """Return the function that tells the server which files a request imports."""
-        return lambda path, version: self._connection.tell(
-            Stage(request.id, "execute", file=path, version=version)
-        )
+    def _announce_execution(self, id: int, namespace: FileNamespace) -> None:
+        """Have the server told which statements a request executes, and which files it imports."""
 
-    def _announcing_chunks(self, request: Request[object]) -> Callable[[Chunk], None]:
-        """Return the function that sends the server the statements that a request executes."""
-        return lambda chunk: self._connection.send(
-            Stage(
-                request.id, "execute", chunk.text.strip().partition("\n")[0][:FIRST_LINE], chunk.id
-            )
-        )
+        def announce_chunk(chunk: Chunk) -> None:
+            line = chunk.text.strip().partition("\n")[0][:FIRST_LINE]
+            self._connection.send(Stage(id, "execute", line, chunk.id))
+
+        def announce_file(path: str, version: Version) -> None:
+            self._connection.tell(Stage(id, "execute", file=path, version=version))
+
+        namespace.announce, self._imports.modules.announce = announce_chunk, announce_file
 
     def _restore(self, slice: Trace | None = None, namespace: FileNamespace | None = None) -> None:
         """Restore the process after a request, and record changes that cannot be undone.
@@ -342,7 +338,7 @@ class Tracer:
             namespace.names,
             namespace.recorder,
             self._evaluator,
-            lambda: statement_calls.of(namespace.slice),
+            lambda: executed_statements(namespace.slice),
             lambda: self._dry_runs,
         )
 
@@ -350,38 +346,29 @@ class Tracer:
         self, reply: Reply, slice: Trace, namespace: FileNamespace, read: Reads, seconds: float
     ) -> Reply:
         """Return a handler's reply with what is known of the execution of the slice."""
-        match reply:
-            case Traced():
-                self._traced_in[reply.id] = ref(namespace)
-                while len(self._traced_in) > TRACES:
-                    del self._traced_in[next(iter(self._traced_in))]
-                return replace(
-                    reply,
-                    files=self._files(namespace, read),
-                    seconds=(("execute", seconds), *reply.seconds),
-                    warnings=tuple(dict.fromkeys((*namespace.warnings, *reply.warnings))),
-                    executed=namespace.executed,
-                    reused=_reused(slice, namespace),
-                    caveats=(
-                        *namespace.caveats,
-                        *reply.caveats,
-                        *self._unknown_devices(reply.id, namespace),
-                        *self._platform_caveats(namespace),
-                    ),
-                    asks_platform=self._asks_platform(namespace),
-                )
-            case DryCalls():
-                return replace(
-                    reply,
-                    files=self._files(namespace, read),
-                    caveats=namespace.caveats,
-                    reused=_reused(slice, namespace),
-                )
-            case Shown():
-                files = self._files(namespace, read)
-                return replace(reply, files=files, reused=_reused(slice, namespace))
-            case _:
-                return reply
+        if isinstance(reply, Traced | DryCalls | Shown):
+            files, reused = self._files(namespace, read), _reused(slice, namespace)
+            reply = replace(reply, files=files, reused=reused)
+        if isinstance(reply, DryCalls):
+            return replace(reply, caveats=namespace.caveats)
+        if not isinstance(reply, Traced):
+            return reply
+        self._traced_in[reply.id] = ref(namespace)
+        while len(self._traced_in) > TRACES:
+            del self._traced_in[next(iter(self._traced_in))]
+        return replace(
+            reply,
+            seconds=(("execute", seconds), *reply.seconds),
+            warnings=tuple(dict.fromkeys((*namespace.warnings, *reply.warnings))),
+            executed=namespace.executed,
+            caveats=(
+                *namespace.caveats,
+                *reply.caveats,
+                *self._unknown_devices(reply.id, namespace),
+                *self._platform_caveats(namespace),
+            ),
+            asks_platform=self._asks_platform(namespace),
+        )
 
     def _unknown_devices(self, id: int, namespace: FileNamespace) -> tuple[Caveat, ...]:
         """Return the caveat of a trace for a number of devices that nobody has named."""
@@ -390,13 +377,8 @@ class Tracer:
         jaxpr = self._traces.of(id).shown.jaxpr
         current = self._imports.modules.texts.current
         texts = {file: current(file) for file in namespace.files()}
-        caveat = unknown_devices.caveat(
-            namespace.chunks,
-            namespace.names,
-            jaxpr,
-            texts,
-            namespace.importer_of,
-        )
+        about = namespace.chunks, namespace.names, jaxpr, texts, namespace.importer_of
+        caveat = guess_caveat(*about)
         return (caveat,) if caveat is not None else ()
 
     def _asks_platform(self, namespace: FileNamespace) -> bool:
@@ -424,11 +406,12 @@ class Tracer:
         self._irreversible.doubt(problem.message)
         if namespace is None:
             return Failed(request.id, problem)
-        if namespace.guesses_devices and (note := unknown_devices.note(slice.chunks)):
-            problem = replace(problem, notes=(*problem.notes, note))
         asks_platform = self._asks_platform(namespace)
-        if asks_platform and (note := self._namespaces.platform.note()):
-            problem = replace(problem, notes=(*problem.notes, note))
+        notes = (
+            guess_note(slice.chunks) if namespace.guesses_devices else "",
+            self._namespaces.platform.note() if asks_platform else "",
+        )
+        problem = replace(problem, notes=(*problem.notes, *filter(None, notes)))
         if observed is None:
             observed = namespace.recorder.collect(namespace.chunks, [])
         return Failed(

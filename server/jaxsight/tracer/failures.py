@@ -19,7 +19,7 @@ from types import TracebackType
 
 from jaxsight.text.inert import words
 from jaxsight.tracer.isolation import code_origins
-from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.wire.chunks import chunk_of, line_in_chunk
 from jaxsight.wire.observations import Failure, Frame
 from jaxsight.wire.spans import Span
@@ -234,10 +234,8 @@ def _syntax(error: SyntaxError) -> Frame | None:
         return None
     # A syntax error counts characters, spans UTF-8 bytes as `ast` does.
     line, text = error.lineno or 1, error.text or ""
-    start = len(text[: max((error.offset or 1) - 1, 0)].encode("utf-8", "surrogatepass"))
-    end = start
-    if error.end_lineno == line and error.end_offset is not None:
-        end = len(text[: max(error.end_offset - 1, 0)].encode("utf-8", "surrogatepass"))
+    offsets = (error.offset or 0, (error.end_offset or 0) if error.end_lineno == line else 0)
+    start, end = (len(text[: max(at - 1, 0)].encode("utf-8", "surrogatepass")) for at in offsets)
     span = _moved(match, Span(match["chunk"], line, start, line, max(start, end)))
     return Frame("<module>", match["path"], span.line, span)
 

@@ -19,12 +19,12 @@ from jaxsight.tracer.calls.inputs import Evaluator, Inputs
 from jaxsight.tracer.calls.leaves import is_number
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
-from jaxsight.tracer.dry_runs.starting.command_lines import default_flags
+from jaxsight.tracer.dry_runs.command_lines import default_flags
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.isolation import refusals
 from jaxsight.tracer.kept_traces import Traces
-from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.tracer.states import inside, linen
 from jaxsight.wire.messages.inputs import PROGRAM, DryCall, EntryPoint, GivenCall
@@ -111,34 +111,21 @@ class ExecutedModule:
             function, known = self._called_dry(self.trace.dry_call)
         with default_flags(), self._inputs(function, known) as inputs:
             first = inputs.args[0] if inputs.args and function.owner is not None else None
-            if linen.is_module(first):
-                # A method of a Linen module is a function of the module's variables.
-                module, *args = inputs.args
-                method = self.trace.function.rpartition(".")[2]
-                try:
-                    call, arguments, kwargs = linen.applied(
-                        module, method, tuple(args), inputs.kwargs
-                    )
-                except Exception as error:
-                    raise UserError(failure(error, "trace")) from error
-                applied = UserFunction(call, False, None)
-                yield (
-                    applied,
-                    Inputs(arguments, kwargs, named(applied, arguments, kwargs), inputs.warnings),
-                )
-            elif inside.runs(self._unit):
-                try:
-                    applied, arguments, kwargs = inside.applied(
-                        self._unit, function, inputs.args, inputs.kwargs
-                    )
-                except Exception as error:
-                    raise UserError(failure(error, "trace")) from error
-                yield (
-                    applied,
-                    Inputs(arguments, kwargs, named(applied, arguments, kwargs), inputs.warnings),
-                )
-            else:
-                yield function, inputs
+            try:
+                if linen.is_module(first):
+                    # A method of a Linen module is a function of the module's variables.
+                    method = self.trace.function.rpartition(".")[2]
+                    applied = linen.applied(first, method, inputs.args[1:], inputs.kwargs)
+                elif inside.runs(self._unit):
+                    applied = inside.applied(self._unit, function.call, inputs.args, inputs.kwargs)
+                else:
+                    applied = None
+            except Exception as error:
+                raise UserError(failure(error, "trace")) from error
+            if applied is not None:
+                function, args, kwargs = UserFunction(applied[0]), *applied[1:]
+                inputs = Inputs(args, kwargs, named(function, args, kwargs), inputs.warnings)
+            yield function, inputs
 
     @property
     def _unit(self) -> inside.Unit:

@@ -34,22 +34,16 @@ _SHOWWARNING = warnings.showwarning
 @contextlib.contextmanager
 def collected(into: list[Warned]) -> Iterator[None]:
     """Collect Python's warnings, each with the innermost expression of a chunk that caused it."""
-
-    def show(
-        message: object, category: type, filename: str, lineno: int, *_: object, **__: object
-    ) -> None:
-        frame = sys._getframe(1)
-        if len(into) < _WARNINGS and _is_of_user(category, filename, lineno, frame):
-            into.append(Warned(category.__name__, clean(str(message)), innermost_span(frame)))
-
-    with warnings.catch_warnings(), _deprecations():
-        warnings.showwarning = show
+    with warnings.catch_warnings(), collected_from_chunk(into, calls_hook=False):
         yield
 
 
 @contextlib.contextmanager
-def collected_from_chunk(into: list[Warned]) -> Iterator[None]:
-    """Collect Python's warnings, but keep filters or a hook that a chunk sets."""
+def collected_from_chunk(into: list[Warned], *, calls_hook: bool = True) -> Iterator[None]:
+    """Collect Python's warnings, but keep filters or a hook that a chunk sets.
+
+    A hook that the user has set before is called, too; Python's own would print.
+    """
     before = warnings.showwarning
 
     def show(
@@ -58,12 +52,9 @@ def collected_from_chunk(into: list[Warned]) -> Iterator[None]:
         frame = sys._getframe(1)
         if len(into) < _WARNINGS and _is_of_user(category, filename, lineno, frame):
             into.append(Warned(category.__name__, clean(str(message)), innermost_span(frame)))
-        # A hook that the user has set before; Python's own would print.
-        if before is not _SHOWWARNING:
+        if calls_hook and before is not _SHOWWARNING:
             before(message, category, filename, lineno, *args, **kwargs)
 
-    with warnings.catch_warnings():
-        pass  # resets the warnings that modules have shown already
     warnings.showwarning = show
     try:
         with _deprecations():

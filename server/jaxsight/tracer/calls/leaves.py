@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -17,6 +17,7 @@ from jaxsight.tracer.compat import refs
 from jaxsight.tracer.compat.traces import PlacedArgument
 from jaxsight.tracer.states import nnx
 from jaxsight_source.compat import avals
+from jaxsight_source.jaxprs.arguments import drawn_array
 from jaxsight_source.jaxprs.contents import NOTHING, cell_contents
 
 
@@ -70,6 +71,31 @@ class ArraysIn:
         """Return the pytree with other arrays, and `None` for all other leaves."""
         nothing = ArraysIn(self.structure, [None] * len(self.leaves), self.places)
         return nothing.filled(arrays)
+
+
+def shapes(function: Callable[..., object], *arguments: object) -> Any:
+    """Return the shapes of a result; arguments other than arrays are passed as they are."""
+    call = ArraysIn.of(arguments)
+    return jax.eval_shape(lambda arrays: function(*call.filled(arrays)), call.arrays)
+
+
+def with_numbers(arguments: Any) -> Any:
+    """Return arguments with random numbers in place of abstract arrays."""
+    generator = np.random.default_rng(0)
+    drawn = 0
+
+    def concrete(leaf: object) -> object:
+        nonlocal drawn
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        if avals.is_subtype(leaf.dtype, np.floating):
+            drawn += 1
+            value = jax.random.normal(jax.random.key(drawn % 3), leaf.shape, leaf.dtype)
+        else:
+            value = drawn_array(avals.of(leaf), generator)
+        return value if leaf.sharding is None else jax.device_put(value, leaf.sharding)
+
+    return jax.tree.map(concrete, arguments)
 
 
 def abstract(leaf: object) -> object:
@@ -158,8 +184,6 @@ def with_varying_numbers(value: Any, user_function: UserFunction) -> object:
     leaves, structure = jax.tree_util.tree_flatten(
         value, is_leaf=lambda part: nnx.is_node(part) or is_equinox(part)
     )
-    if not any(map(is_number, leaves)):
-        return value
     try:
         return structure.unflatten([_varying_leaf(leaf) for leaf in leaves])
     except Exception:  # noqa: BLE001 - user code: a class may check its leaves
@@ -167,10 +191,8 @@ def with_varying_numbers(value: Any, user_function: UserFunction) -> object:
 
 
 def _varying_leaf(leaf: object) -> object:
-    if not is_number(leaf):
-        return leaf
     try:
-        return abstract(leaf)
+        return abstract(leaf) if is_number(leaf) else leaf
     except OverflowError:
         return leaf
 

@@ -50,10 +50,5 @@ def caveats(axes: Iterable[str], chunks: Iterable[Chunk], function: str) -> tupl
     defining = next((chunk for chunk in chunks if function.partition(".")[0] in chunk.binds), None)
     if defining is None:
         return ()
-    return tuple(
-        Caveat(
-            defining.id,
-            f"names the axis `{name}`, which nothing here binds: traced with a size of 1",
-        )
-        for name in axes
-    )
+    words = "names the axis `{}`, which nothing here binds: traced with a size of 1"
+    return tuple(Caveat(defining.id, words.format(name)) for name in axes)

@@ -16,7 +16,7 @@ from types import FrameType, TracebackType
 import jax
 
 from jaxsight.tracer.compat import traces
-from jaxsight.tracer.dry_runs.captured import Conditions
+from jaxsight.tracer.dry_runs.noted_calls import NotedCalls
 from jaxsight.tracer.dry_runs.values.united import (
     Value,
     changeable,
@@ -56,6 +56,10 @@ _ABOUT_US = re.compile(r"Tracer|\bUnknown\b|<unknown>")
 """Messages about a tracer, or about something unknown."""
 _LEAVING = ("break", "continue", "return", "raise")
 """How branches leave, in the order in which one is chosen where they differ."""
+_Statement = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[int, int]]
+"""A statement: the conditions of its branches, for people; the variables that it binds; variables
+with objects that it may change; numbers of the loop and of the `try` around it, 0 without one.
+"""
 _OPERATORS: Mapping[str, Callable[[Value, Value], object]] = {
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le,
     "Gt": operator.gt, "GtE": operator.ge, "Is": operator.is_, "IsNot": operator.is_not,
@@ -120,15 +124,8 @@ class Fork:
 
     forks = True
 
-    def __init__(
-        self,
-        branches: Branches,
-        frame: FrameType,
-        conditions: tuple[str, ...],
-        names: tuple[str, ...],
-        roots: tuple[str, ...],
-        around: tuple[int, int],
-    ) -> None:
+    def __init__(self, branches: Branches, frame: FrameType, *statement: *_Statement) -> None:
+        conditions, names, roots, around = statement
         self.code, self.line, self.frame = frame.f_code, frame.f_lineno, id(frame)
         self.condition, self.around = conditions[0], around
         self.leaves, self.result = "", None
@@ -173,12 +170,10 @@ class Fork:
         if isinstance(error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError):
             return False
         frame = sys._getframe(1)
-        end = _End("", None, values_of(frame, self._names), [*map(content_of, self._objects)])
-        if isinstance(error, LeftBranch):
-            end.how, end.value = error.how, error.value
-        elif error is not None:
-            end.how, end.value = "raise", error
-        self._ends.append(end)
+        left = (error.how, error.value) if isinstance(error, LeftBranch) else ("raise", error)
+        contents = [*map(content_of, self._objects)]
+        how, value = ("", None) if error is None else left
+        self._ends.append(_End(how, value, values_of(frame, self._names), contents))
         return True
 
     def end(self) -> None:
@@ -272,7 +267,13 @@ class Branches:
     """What branches returned of functions that go on, by the ids of their frames."""
     is_complete: bool = False
     """Whether all that the program did is what it does without us, until now."""
+    calls: NotedCalls = field(default_factory=NotedCalls)
+    """Calls of the file's functions, by qualified name."""
     _outer: object = None
+    _turned: dict[tuple[int, int], list[dict[str, object]]] = field(default_factory=dict)
+    """The variables after the last two iterations, by the frame and the number of the loop."""
+    _cut: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
+    """Loops that were left early, with the variables that depend on where."""
 
     @property
     def is_active(self) -> bool:
@@ -280,16 +281,19 @@ class Branches:
         return self._outer is not None and traces.current() is self._outer
 
     def note_condition(self) -> None:
-        """Note that other conditions hold, for calls."""
+        """Note which unknown conditions hold, for calls."""
+        texts = ((f.condition, f.code.co_filename, f.line) for f in self.forks)
+        self.calls.conditions = tuple(dict.fromkeys(texts))
 
     def cut(self, frame: int, loop: int, differing: set[str]) -> None:
-        """Note that it is unknown how many turns a loop has, or which variables differ then."""
+        """Note that it is unknown how many turns a loop has, or which variables differ then.
 
-    @property
-    def conditions(self) -> Conditions:
-        """The unknown conditions that hold."""
-        texts = ((f.condition, f.code.co_filename, f.line) for f in self.forks)
-        return tuple(dict.fromkeys(texts))
+        Raises:
+            UnknownValueError: nothing notes what it changes.
+        """
+        if (frame, loop) not in self._turned:
+            raise UnknownValueError("its condition is unknown")
+        self._cut[frame, loop] = self._cut.get((frame, loop), frozenset()) | differing
 
     def leave_from(self, frame: int, how: str, around: int, value: object) -> None:
         """Leave the innermost branch that runs, if it is in a frame and in what is left."""
@@ -325,59 +329,30 @@ class Branches:
             self.untested(error)
             return None
 
-    def fork(
-        self,
-        test: object,
-        conditions: tuple[str, ...],
-        names: tuple[str, ...],
-        roots: tuple[str, ...],
-        around: tuple[int, int],
-    ) -> KnownBranch | Fork:
-        """Return the branches of a statement.
-
-        Args:
-            test: its condition.
-            conditions: those of the branches, for people.
-            names: the variables that the statement binds.
-            roots: variables with objects that it may change.
-            around: numbers of the loop and of the `try` around it, 0 if there are none.
-        """
+    def fork(self, test: object, *statement: *_Statement) -> KnownBranch | Fork:
+        """Return the branches of a statement, given its condition."""
         truth = self.truth(test)
         if truth is not None:
             return _KNOWN[0 if truth else 1]
-        return self._forked(sys._getframe(1), conditions, names, roots, around)
+        return self._forked(sys._getframe(1), *statement)
 
-    def cases(
-        self,
-        subject: object,
-        conditions: tuple[str, ...],
-        names: tuple[str, ...],
-        roots: tuple[str, ...],
-        around: tuple[int, int],
-    ) -> KnownBranch | Fork:
+    def cases(self, subject: object, *statement: *_Statement) -> KnownBranch | Fork:
         """Return the branches of a `match`, given its subject."""
         if not self.is_active or not is_unknown(subject):
             return self.case(-1)
-        return self._forked(sys._getframe(1), conditions, names, roots, around)
+        return self._forked(sys._getframe(1), *statement)
 
     def case(self, index: int) -> KnownBranch:
         """Return the branches of a `match` of which one runs."""
         return KnownBranch(index)
 
-    def _forked(
-        self,
-        frame: FrameType,
-        conditions: tuple[str, ...],
-        names: tuple[str, ...],
-        roots: tuple[str, ...],
-        around: tuple[int, int],
-    ) -> Fork:
+    def _forked(self, frame: FrameType, *statement: *_Statement) -> Fork:
         self.is_complete = False
         place = frame.f_code, frame.f_lineno
         is_inside_itself = any((fork.code, fork.line) == place for fork in self.forks)
         if is_inside_itself or len(self.forks) == _OPEN:
             raise UnknownValueError("its condition is unknown")
-        return Fork(self, frame, conditions, names, roots, around)
+        return Fork(self, frame, *statement)
 
     def leave(self, how: str, around: int, value: object = None) -> object:
         """Leave a branch, if one of several runs; return the value if none does.
@@ -482,8 +457,5 @@ def _is_decided(left: object, right: object) -> bool:
         return all(decided) or differs
     if Rest in (type(left), type(right)):
         return False
-    if not (is_size(left) and isinstance(right, int | float)) and not (
-        is_size(right) and isinstance(left, int | float)
-    ):
-        return True
-    return left == right
+    numbers = isinstance(left, int | float) and isinstance(right, int | float)
+    return left == right if numbers and (is_size(left) or is_size(right)) else True

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxsight.tracer import failures
 from jaxsight.tracer.dry_runs.values.unknown import has_unknown, is_size
-from jaxsight.tracer.execution import device_errors
+from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.wire.observations import ProgramError
@@ -60,7 +60,7 @@ def program_error(error: BaseException, texts: Sequence[str]) -> ProgramError | 
     """
     if not isinstance(error, Exception) or isinstance(error, _OF_MACHINES):
         return None
-    if placeholders.absence_of(error) is not None or device_errors.needs(error, texts):
+    if placeholders.absence_of(error) is not None or device_demand.needs(error, texts):
         return None
     if _PLATFORM.search(failures.message(error)):
         return None

@@ -12,11 +12,12 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import linecache
 import os
 import traceback
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import PurePath
@@ -27,9 +28,14 @@ from jaxsight.rewriting.rewriter import CALLED, SEEN
 from jaxsight.tracer import user_warnings
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.dry_runs.program_errors import program_error
-from jaxsight.tracer.execution import chunk_code, device_demand, statement_calls
-from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
-from jaxsight.tracer.failures import one_line
+from jaxsight.tracer.execution import device_demand
+from jaxsight.tracer.execution.execution_cache import (
+    Execution,
+    ExecutionCache,
+    Identity,
+    observing,
+)
+from jaxsight.tracer.failures import UserError, failure, one_line
 from jaxsight.tracer.importing import frame_syntax, placeholders
 from jaxsight.tracer.importing.import_folders import package_of
 from jaxsight.tracer.importing.imports import Imports
@@ -150,24 +156,19 @@ class FileNamespace:
         """Return whether a chunk to execute would see another state than in an import."""
         if self._before_trace is None or not self._before_trace.is_current():
             return True
-        if not all(
-            self._imports.modules.are_current(execution.imports)
-            and self._imports.texts.are_current(execution.failed_imports)
-            for execution in self._executions
-        ):
-            return True
+        modules = self._imports.modules
         if any(
-            any(map(self._imports.modules.can_find, execution.missing))
+            not modules.are_current(execution.imports)
+            or not self._imports.texts.are_current(execution.failed_imports)
+            or any(map(modules.can_find, execution.missing))
             for execution in self._executions
         ):
             return True
-        stopped = {identity[0] for identity, each in self._executions.items() if each.stopped}
+        executed = {key for (key, *_), _ in self._executions.items()}
+        stopped = {key for (key, *_), each in self._executions.items() if each.stopped}
         if any(chunk.needed and chunk.key in stopped for chunk in request.chunks):
             return True
-        executed = {identity[0] for identity, _ in self._executions.items()}
-        acted = {
-            identity[0] for identity, execution in self._executions.items() if execution.chunk.acts
-        }
+        acted = {key for (key, *_), each in self._executions.items() if each.chunk.acts}
         if not acted <= {chunk.key for chunk in request.chunks}:
             return True  # its effects must be undone
         last = max((index for index, chunk in enumerate(request.chunks) if chunk.acts), default=-1)
@@ -203,31 +204,20 @@ class FileNamespace:
     @property
     def caveats(self) -> tuple[Caveat, ...]:
         """Chunks of the slice that did not complete, or that began without a package."""
-        missing = (
-            Caveat(execution.chunk.id, f"runs without package `{package}`, which raised {error}")
-            for execution in self.slice[:1]
-            for package, error in self._package_errors.items()
-        )
-        stopped = (
-            Caveat(execution.chunk.id, execution.caveat)
-            for execution in self.slice
-            if execution.caveat
-        )
-        refused = (
-            Caveat(execution.chunk.id, clause)
-            for execution in self.slice
-            for clause in self._imports.modules.refused(execution.imports)
-        )
-        caught = (
-            Caveat(execution.chunk.id, absence)
-            for execution, is_needed in zip(self.slice, self._needed, strict=False)
-            for absence in (execution.absences if is_needed else ())
-        )
-        needed = []  # while the function was traced
-        for absence in placeholders.uses if self.slice else ():
+        clauses = ((each.chunk.id, reason) for each, reason in self._doubts())
+        return tuple(Caveat(id, reason) for id, reason in dict.fromkeys(clauses))
+
+    def _doubts(self) -> Iterator[tuple[Execution, str]]:
+        for package, error in self._package_errors.items() if self.slice else ():
+            yield self.slice[0], f"runs without package `{package}`, which raised {error}"
+        yield from ((each, each.caveat) for each in self.slice if each.caveat)
+        for each in self.slice:
+            yield from ((each, clause) for clause in self._imports.modules.refused(each.imports))
+        for each, is_needed in zip(self.slice, self._needed, strict=False):
+            yield from ((each, absence) for absence in each.absences if is_needed)
+        for absence in placeholders.uses if self.slice else ():  # while the function was traced
             binding = (e for e in self.slice if placeholders.stand_in(e.bindings, absence))
-            needed.append(Caveat(next(binding, self.slice[-1]).chunk.id, absence))
-        return tuple(dict.fromkeys((*missing, *stopped, *refused, *caught, *needed)))
+            yield next(binding, self.slice[-1]), absence
 
     @property
     def warnings(self) -> tuple[Warned, ...]:
@@ -348,8 +338,12 @@ class FileNamespace:
         execution = Execution(chunk, file, {}, (), None, {}, frozenset(), False)
         self.slice.append(execution)
         self.executed += 1
-        chunk_code.provide_lines(chunk, file)
-        code = chunk_code.compiled(chunk, file, request.future_flags, self.recorder)
+        # Python loads the lines of such a file only on request, for tracebacks.
+        linecache.cache[file] = (lambda: "\n" * chunk.above + chunk.text,)
+        try:
+            code = self.recorder.compiled(chunk, file, request.future_flags)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise UserError(failure(error, "execute")) from error
         execution.names = frozenset(code_origins.names_in(code))
         warned: list[Warned] = []
         execution.stopped = chunk.id in self._stopped and not chunk.needed
@@ -357,7 +351,7 @@ class FileNamespace:
             execution.caveat = f"was stopped after {request.patience:g} s and skipped"
         else:
             with (
-                statement_calls.observing(self.recorder, execution),
+                observing(self.recorder, execution),
                 user_warnings.collected_from_chunk(warned),
             ):
                 self._exec(code, execution, request)

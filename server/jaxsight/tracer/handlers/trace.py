@@ -30,7 +30,7 @@ from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.kept_traces import KeptTrace
 from jaxsight.tracer.observation import display, scopes, trees
-from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.tracer.programs import jaxpr_text, views
 from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.chunks import real_file

@@ -8,6 +8,7 @@ This must never run an operation on an array, nor keep a reference to a value.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 import jax
 import numpy as np
@@ -31,15 +32,9 @@ class KnownText:
     text: str
 
 
-def display(value: object, leaves: int = _LEAVES) -> Display:
-    """Format a value, eliding everything past `leaves` leaves as `…`."""
-    shown = Display(leaves)
-    shown.write(value)
-    return shown
-
-
 def text(value: object, leaves: int = _LEAVES) -> str:
-    return display(value, leaves).text
+    """Format a value, eliding everything past `leaves` leaves as `…`."""
+    return Display(value, leaves).text
 
 
 def without_arrays(value: object) -> str | None:
@@ -86,63 +81,49 @@ class Display:
     `arrays` counts its array leaves, `opaque` the leaves that are neither arrays nor numbers.
     """
 
-    def __init__(self, leaves: int) -> None:
+    def __init__(self, value: object, leaves: int = _LEAVES) -> None:
         self.arrays = self.opaque = self.numbers = 0
         self._remaining = leaves
         self._depth = 0
-        self._written: list[str] = []
+        self.text = "".join(self._written(value))
 
-    @property
-    def text(self) -> str:
-        return "".join(self._written)
-
-    def write(self, value: object) -> None:
-        """Add the text of a value."""
-        out = self._written
-        array_text = array(value)
-        if array_text is not None:
-            self._remaining -= 1
+    def _written(self, value: object) -> Iterator[str]:
+        """Yield the text of a value in pieces."""
+        if (array_text := array(value)) is not None:
             self.arrays += 1
-            out.append(array_text)
+            yield array_text
+        elif value is None or isinstance(value, KnownText):
+            yield "None" if value is None else value.text
             return
-        match value:
-            case None:
-                out.append("None")
-            case KnownText(shown):
-                out.append(shown)
-            case bool() | int() | float() | complex():
-                self._remaining -= 1
-                self.numbers += 1
-                out.append(_plain(value))
-            case str() | bytes():
-                self._remaining -= 1
-                self.opaque += 1
-                out.append(_plain(value))
-            case _:
-                self.node(value, out)
-
-    def node(self, value: object, out: list[str]) -> None:
-        contents = parts.of(value) if self._depth < _DEEPEST else None
-        if contents is None:
-            self._remaining -= 1
+        elif isinstance(value, bool | int | float | complex):
+            self.numbers += 1
+            yield _plain(value)
+        else:
+            is_text = isinstance(value, str | bytes)
+            contents = None if is_text or self._depth == _DEEPEST else parts.of(value)
+            if contents is not None:
+                yield from self._node(value, contents)
+                return
             self.opaque += 1
-            out.append(_opaque(value))
-            return
+            yield _plain(value) if is_text else _opaque(value)
+        self._remaining -= 1
+
+    def _node(self, value: object, contents: parts.Parts) -> Iterator[str]:
         around = "()" if contents.name and contents.brackets != "()" else ""
-        out.append(f"{contents.name}{around[:1]}{contents.brackets[0]}")
+        yield f"{contents.name}{around[:1]}{contents.brackets[0]}"
         self._depth += 1
         for index, (key, child) in enumerate(contents.parts):
             if index:
-                out.append(", ")
+                yield ", "
             if self._remaining <= 0:
-                out.append("…")
+                yield "…"
                 break
-            out.append(_label(key))
-            self.write(child)
+            yield _label(key)
+            yield from self._written(child)
         self._depth -= 1
         # A tuple of one; classes take it without a comma.
-        out.append("," if type(value) is tuple and len(value) == 1 else "")
-        out.append(f"{contents.brackets[1]}{around[1:]}")
+        yield "," if type(value) is tuple and len(value) == 1 else ""
+        yield f"{contents.brackets[1]}{around[1:]}"
 
 
 _DEEPEST = 16  # of a tree, so that a cycle ends

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType
-from typing import Any
 
 import jax
 
@@ -42,28 +41,25 @@ def of(value: object) -> Parts | None:
         case tuple():
             fields = getattr(cls, "_fields", None)
             if isinstance(fields, tuple):
-                named = (
-                    (AttributeName(name), part) for name, part in zip(fields, value, strict=False)
-                )
-                return Parts(cls.__name__, "()", named)
+                return Parts(cls.__name__, "()", _attributes(zip(fields, value, strict=False)))
             return Parts("", "()", ((None, part) for part in value))
         case list():
             return Parts("", "[]", ((None, part) for part in value))
         case type():
             return None
         case Mapping():
-            if modules.is_of(cls, "flax.nnx") and cls.__name__ in ("State", "Dict"):
-                return Parts(cls.__name__, "()", _attributes({key: value[key] for key in value}))
             items = ((key, value[key]) for key in value)
+            if modules.is_of(cls, "flax.nnx") and cls.__name__ in ("State", "Dict"):
+                return Parts(cls.__name__, "()", _attributes(items))
             return Parts("" if cls is dict else cls.__name__, "{}", items)
         case _ if modules.is_of(cls, "flax.nnx"):
             return _of_nnx(value)
         case _ if (bound := modules.bound_variables(value)) is not None:
-            return Parts(cls.__name__, "()", _attributes(bound))
+            return Parts(cls.__name__, "()", _attributes(bound.items()))
         case _ if dataclasses.is_dataclass(value):
-            fields = tuple(field.name for field in dataclasses.fields(value))
-            pairs = ((AttributeName(name), getattr(value, name, None)) for name in fields)
-            return Parts(cls.__name__, "()", pairs)
+            names = (field.name for field in dataclasses.fields(value))
+            pairs = ((name, getattr(value, name, None)) for name in names)
+            return Parts(cls.__name__, "()", _attributes(pairs))
         case _ if is_node(value):
             own = getattr(value, "__name__", None)  # a function that captures arrays
             return Parts(own if isinstance(own, str) else cls.__name__, "()", _registered(value))
@@ -100,8 +96,8 @@ def _is_whole(part: object) -> bool:
     return modules.is_variable(part) or is_flattened_by_user(type(part))
 
 
-def _attributes(parts: Mapping[Any, object]) -> Iterator[Part]:
-    for key, part in parts.items():
+def _attributes(parts: Iterable[tuple[object, object]]) -> Iterator[Part]:
+    for key, part in parts:
         yield AttributeName(key) if isinstance(key, str) and key.isidentifier() else key, part
 
 
@@ -113,8 +109,7 @@ def is_node(value: object) -> bool:
 def _registered(value: object) -> Iterator[Part]:
     if is_flattened_by_user(type(value)):
         # Calling user code now could add equations to the current trace.
-        attributes: dict[str, object] = getattr(value, "__dict__", {})
-        for attribute, part in list(attributes.items()):
+        for attribute, part in list(getattr(value, "__dict__", {}).items()):
             yield AttributeName(attribute), part
         return
     # One level only: parts are described themselves.

@@ -24,11 +24,6 @@ from jaxsight.rewriting.rewriter import Rewriter, Site
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.observation import observed_values
-from jaxsight.tracer.observation.observation_table import (
-    InstrumentedChunk,
-    ObservationTable,
-    Observed,
-)
 from jaxsight.tracer.observation.observed_values import (
     ABSTRACT,
     ARRAY,
@@ -37,6 +32,8 @@ from jaxsight.tracer.observation.observed_values import (
     NUMBER,
     NUMBERS,
     QUIET_TREES,
+    InstrumentedChunk,
+    Observed,
     Sites,
     SiteValues,
 )
@@ -97,9 +94,6 @@ class JaxprObservations:
         if len(variants) > _VARIANTS:
             del variants[next(iter(variants))]
         self._by_place.move_to_end(staged)
-
-    def trim(self) -> None:
-        """Forget the oldest jaxprs."""
         while len(self._by_place) > _JAXPRS:
             self._by_place.popitem(last=False)
 
@@ -208,12 +202,9 @@ class Recorder:
         self._next = 0
         self._executed: dict[tuple[str, str], list[Sites]] = {}
         self._jaxprs = JaxprObservations()
-        self._contexts: dict[int, _Context] = {}
-        self._current: _Context | None = None
-        self._trace: Callable[[], object] = lambda: None
-        self._kinds = dict(KINDS)
         self._describing = False
         self._arguments: Sequence[traces.PlacedArgument] = ()
+        self._begin()
 
     def instrument(
         self, tree: ast.Module, chunk: str, key: str, again: Rewriter | None = None
@@ -262,12 +253,8 @@ class Recorder:
     @contextlib.contextmanager
     def executing(self, chunk: str, key: str) -> Iterator[None]:
         """Record the execution of a chunk, including functions that it calls."""
-        self._begin()
-        try:
+        with self.tracing() as self._executed[chunk, key]:
             yield
-        finally:
-            contexts = self._end()
-            self._executed[chunk, key] = [context.values for context in contexts]
 
     @contextlib.contextmanager
     def tracing(self, arguments: Sequence[traces.PlacedArgument] = ()) -> Iterator[list[Sites]]:
@@ -287,9 +274,9 @@ class Recorder:
     def _begin(self) -> None:
         # Forget classes of user code each time, as they keep whole modules alive.
         self._kinds = dict(KINDS)
-        self._contexts = {}
-        self._current = None
-        self._trace = lambda: None
+        self._contexts: dict[int, _Context] = {}
+        self._current: _Context | None = None
+        self._trace: Callable[[], object] = lambda: None
         self._arguments = ()
 
     def _end(self) -> list[_Context]:
@@ -301,19 +288,15 @@ class Recorder:
         for context in contexts:
             situation = context.situation
             if situation.staged is not None:
-                observations = ContextObservations(
-                    context.values, len(situation.inside) - situation.own
-                )
-                fresh.setdefault((situation.staged, situation.inputs), []).append(observations)
-        for (staged, inputs), in_jaxpr in fresh.items():
-            self._jaxprs.put(staged, Variant(inputs, self._instances_of(in_jaxpr)), in_jaxpr)
-        self._jaxprs.trim()
-        return contexts
-
-    def _instances_of(self, contexts: list[ContextObservations]) -> frozenset[int]:
+                outer = len(situation.inside) - situation.own
+                in_jaxpr = fresh.setdefault((situation.staged, situation.inputs), [])
+                in_jaxpr.append(ContextObservations(context.values, outer))
         firsts = sorted(instance.first for instance in self._instances.values())
-        numbers = {number for context in contexts for number in context.sites}
-        return frozenset(firsts[bisect.bisect(firsts, number) - 1] for number in numbers)
+        for (staged, inputs), in_jaxpr in fresh.items():
+            numbers = {number for context in in_jaxpr for number in context.sites}
+            instances = {firsts[bisect.bisect(firsts, number) - 1] for number in numbers}
+            self._jaxprs.put(staged, Variant(inputs, frozenset(instances)), in_jaxpr)
+        return contexts
 
     def record(self, site: int, value: Any) -> object:
         """Record a value at a site, and return it.
@@ -352,19 +335,14 @@ class Recorder:
                 observed_values.add_abstract(values, value, aval, situation, placed)
         elif kind == NUMBER and type(value) in NUMBERS:
             observed_values.add_number(values, value, situation)
-        elif kind == NUMBER:
-            # A member of an enum has no hash yet during its `__new__`.
-            with self._inspecting(value):
-                observed_values.add_number(values, value, situation)
         elif kind == ARRAY:
-            key = (type(value), value.shape, value.dtype)
-            if key != values.last:
-                values.last = key
-                observed_values.add_array(values, key, value, situation)
+            observed_values.add_array(values, value, situation)
         # A tree may have changed in place: describe it again, until nothing new comes.
-        elif values.quiet < QUIET_TREES:
+        elif kind == NUMBER or values.quiet < QUIET_TREES:
+            # A member of an enum has no hash yet during its `__new__`.
+            add = observed_values.add_number if kind == NUMBER else observed_values.add_tree
             with self._inspecting(value):
-                observed_values.add_tree(values, value, situation)
+                add(values, value, situation)
         return value
 
     def call(self, site: int, arguments: tuple[object, ...]) -> None:
@@ -430,20 +408,12 @@ class Recorder:
         They come from the trace (`traced`), from inner jaxprs that JAX reused (`reached`), and, for
         functions in neither, from the execution of the chunks.
         """
-        chosen = list(chunks)
-        instances = {
-            (chunk.id, chunk.key): instance
-            for chunk in chosen
-            if (instance := self._instances.get((chunk.id, chunk.key))) is not None
-        }
+        names = [(chunk.id, chunk.key) for chunk in chunks]
+        instances = {name: self._instances[name] for name in names if name in self._instances}
         firsts = frozenset(instance.first for instance in instances.values())
         reused = self._jaxprs.reused(reached, traced, firsts)
-        contexts = [*traced, *reused]
-        table = ObservationTable()
-        functions = table.gather(contexts, instances)
         executed = [sites for name in instances for sites in self._executed.get(name, ())]
-        table.gather(executed, instances, functions)
-        return table.observed()
+        return observed_values.observed([*traced, *reused], executed, instances)
 
     def unfinished(self) -> list[jaxprs.Reached]:
         """Return the inner jaxprs of running traces; call this while an exception holds them."""

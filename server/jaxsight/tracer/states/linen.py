@@ -6,7 +6,6 @@ Public API of `flax.linen.Module` and its errors; `clone(_deep_clone, _reset_nam
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -15,6 +14,8 @@ from typing import Any
 import jax
 
 from jaxsight.recording import expressions
+from jaxsight.tracer.calls.leaves import shapes
+from jaxsight.tracer.calls.parameters import signed
 
 _NEEDED = re.compile(r'needs PRNG for "(\w+)"')
 """The stream of random numbers that is missing (`flax.errors.InvalidRngError`)."""
@@ -61,38 +62,18 @@ def applied(
     streams.clear()
     _with_streams(lambda keys: shapes(run, variables, args, kwargs, keys), streams, key)
 
-    own = getattr(type(module), method)
-
-    @functools.wraps(own, updated=())
     def call(variables: Mapping[str, object], *args: object, **kwargs: object) -> object:
         keys = kwargs.pop("rngs", {})
         return run(variables, args, kwargs, keys)
 
-    parameters = list(inspect.signature(own).parameters.values())[1:]
     kinds = inspect.Parameter
-    first = kinds("variables", kinds.POSITIONAL_ONLY)
+    more = [kinds("variables", kinds.POSITIONAL_ONLY)]
     if streams:
-        parameters.append(kinds("rngs", kinds.KEYWORD_ONLY))
-        parameters.sort(key=lambda parameter: parameter.kind)  # before `**kwargs`
+        more.append(kinds("rngs", kinds.KEYWORD_ONLY))
         kwargs = {**kwargs, "rngs": streams}
-    del call.__wrapped__
-    call.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
-    return call, (variables, *args), kwargs
-
-
-def shapes(function: Callable[..., object], *arguments: object) -> object:
-    """Return the shapes of a result; arguments other than arrays are passed as they are."""
-    structure: jax.tree_util.PyTreeDef
-    leaves, structure = jax.tree_util.tree_flatten(arguments)
-    places = [at for at, leaf in enumerate(leaves) if hasattr(leaf, "dtype")]
-
-    def call(arrays: list[object]) -> object:
-        full = list(leaves)
-        for at, array in zip(places, arrays, strict=True):
-            full[at] = array
-        return function(*structure.unflatten(full))
-
-    return jax.eval_shape(call, [leaves[at] for at in places])
+    # Bound, as the parameters of the module's method are without `self`.
+    own = getattr(type(module), method).__get__(module)
+    return signed(call, own, *more), (variables, *args), kwargs
 
 
 def _with_streams(

@@ -20,6 +20,7 @@ GONE = object()
 _LARGEST = 1 << 20
 """Bytes of a NumPy array whose contents are copied for each call; larger ones are not undone."""
 
+_Sequence = list[object] | collections.deque[object]
 Contents = tuple[list[object], list[object]]
 """Keys and values."""
 
@@ -46,9 +47,8 @@ class _Names(ContentsKind[dict[Any, Any]]):
         return list(dict.keys(target)), list(dict.values(target))
 
     def write(self, target: dict[object, object], key: object, value: object) -> None:
-        base = (
-            collections.OrderedDict if issubclass(type(target), collections.OrderedDict) else dict
-        )
+        is_ordered = issubclass(type(target), collections.OrderedDict)
+        base = collections.OrderedDict if is_ordered else dict
         if value is not GONE:
             base.__setitem__(target, key, value)
         elif dict.__contains__(target, key):
@@ -68,20 +68,18 @@ class _Dict(_Names):
                 self.write(target, key, value)
 
 
-class _List(ContentsKind[list[object] | collections.deque[object]]):
+class _List(ContentsKind[_Sequence]):
     """A list or a deque, by position."""
 
-    def read(self, target: list[object] | collections.deque[object]) -> Contents:
+    def read(self, target: _Sequence) -> Contents:
         values = list(_base(target).__iter__(target))
         return list(range(len(values))), values
 
-    def write(
-        self, target: list[object] | collections.deque[object], key: object, value: object
-    ) -> None:
+    def write(self, target: _Sequence, key: object, value: object) -> None:
         if value is not GONE:
             _base(target).__setitem__(target, key, value)
 
-    def restore(self, target: list[object] | collections.deque[object], contents: Contents) -> None:
+    def restore(self, target: _Sequence, contents: Contents) -> None:
         base = _base(target)
         base.clear(target)
         base.extend(target, contents[1])
@@ -108,14 +106,9 @@ class _Slots(ContentsKind[object]):
     """The attributes of an object in `__slots__` of its classes."""
 
     def read(self, target: object) -> Contents:
-        keys: list[object] = []
-        values: list[object] = []
-        for name, member in _members(target).items():
-            value = _value(member, target)
-            if value is not GONE:
-                keys.append(name)
-                values.append(value)
-        return keys, values
+        values = {name: _value(member, target) for name, member in _members(target).items()}
+        present = [(name, value) for name, value in values.items() if value is not GONE]
+        return [name for name, _ in present], [value for _, value in present]
 
     def write(self, target: object, key: Any, value: object) -> None:
         member = _members(target)[key]
