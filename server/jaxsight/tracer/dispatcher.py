@@ -38,8 +38,7 @@ from jaxsight.tracer.isolation import file_reads, refusals
 from jaxsight.tracer.isolation.baseline import Baseline
 from jaxsight.tracer.isolation.file_reads import Reads
 from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects, Spoilt
-from jaxsight.tracer.job import ExecutedModule, Job
-from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.job import ExecutedModule, Job, Traces
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.tracer.platforms.compat import seen

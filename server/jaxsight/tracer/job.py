@@ -1,4 +1,4 @@
-"""A request while it is answered: what a handler gets."""
+"""A request while it is answered: what a handler gets, and the few traces that are kept for it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import jax
 import numpy as np
+from jax.stages import Traced
 
 from jaxsight.files.texts import Version
+from jaxsight.lru import Recent
 from jaxsight.meshes.compat import meshes
-from jaxsight.tracer.calls import named_axes, stateful_traces
+from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.inputs import Evaluator, Inputs
 from jaxsight.tracer.calls.leaves import is_number
 from jaxsight.tracer.calls.parameters import named
+from jaxsight.tracer.calls.stateful_call import Outcome
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
+from jaxsight.tracer.compat import config, contexts, lowering, traces
 from jaxsight.tracer.dry_runs.command_lines import default_flags
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.isolation import refusals
-from jaxsight.tracer.kept_traces import Traces
 from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.tracer.states import inside, linen
+from jaxsight.tracer.states import inside
 from jaxsight.wire.messages.inputs import PROGRAM, DryCall, EntryPoint, GivenCall
 from jaxsight.wire.messages.requests import Trace
 
@@ -37,6 +40,12 @@ if TYPE_CHECKING:
 _DEFINES = re.compile(r"\s*(?:async\s+def|def|class)\b|\s*@")
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
+
+Settings = tuple[Mapping[str, object], ...]
+"""Options of `jax.config`, and those of the thread."""
+
+_MOST_TRACES = 16
+"""Traces that are kept, with their jaxprs; a request about another one traces again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,7 @@ class ExecutedModule:
                 except Exception as error:
                     raise UserError(failure(error, "trace")) from error
 
-        named_axes.bound(traced)
+        stateful_traces.with_axes(traced)
 
     @contextlib.contextmanager
     def called(self) -> Iterator[tuple[UserFunction, Inputs]]:
@@ -112,10 +121,10 @@ class ExecutedModule:
         with default_flags(), self._inputs(function, known) as inputs:
             first = inputs.args[0] if inputs.args and function.owner is not None else None
             try:
-                if linen.is_module(first):
+                if inside.is_linen(first):
                     # A method of a Linen module is a function of the module's variables.
                     method = self.trace.function.rpartition(".")[2]
-                    applied = linen.applied(first, method, inputs.args[1:], inputs.kwargs)
+                    applied = inside.applied_method(first, method, inputs.args[1:], inputs.kwargs)
                 elif inside.runs(self._unit):
                     applied = inside.applied(self._unit, function.call, inputs.args, inputs.kwargs)
                 else:
@@ -196,6 +205,74 @@ class ExecutedModule:
                 device_demand.demand(error, self.trace)
                 raise
             yield inputs
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTrace:
+    """A trace as JAX's `Traced` stage.
+
+    `stage` is compiled; `shown` is for users, without results that only a library's `jit` returns.
+    """
+
+    stage: Traced
+    shown: Traced
+    outcome: Outcome
+    settings: Settings
+    """Settings of the trace, as JAX traces functions of its own during lowering."""
+    axes: tuple[str, ...]
+    """The named axes of the program around the function, which is not traced."""
+    values: Mapping[str, object]
+    """Values of flat arguments by JAX's names of them (`params['w']`), if they were asked for."""
+
+    @staticmethod
+    def of(stage: Traced, outcome: Outcome, values: Mapping[str, object]) -> KeptTrace:
+        """Keep a trace with the current settings, and with values of its arguments."""
+        shown = lowering.without_first(stage, outcome.markers)
+        return KeptTrace(stage, shown, outcome, _settings(), traces.named_axes(), values)
+
+
+class Traces:
+    """The traces of the process, by the `id` of their requests."""
+
+    def __init__(self) -> None:
+        self._traces: Recent[int, KeptTrace] = Recent(_MOST_TRACES)
+
+    def keep(self, id: int, trace: KeptTrace) -> None:
+        """Keep a trace, and drop the one that was not used for the longest time."""
+        self._traces.put(id, trace)
+
+    def of(self, id: int) -> KeptTrace:
+        """Return an earlier trace.
+
+        Raises:
+            UserError: it is no longer kept.
+        """
+        trace = self._traces.get(id)
+        if trace is None:
+            raise refusal("find", f"trace {id} is no longer kept", type="LookupError")
+        return trace
+
+
+@contextlib.contextmanager
+def under(settings: Settings) -> Iterator[None]:
+    """Restore JAX's settings of a trace within the context."""
+    before = _settings()
+    _change(before, settings)
+    try:
+        yield
+    finally:
+        _change(settings, before)
+
+
+def _settings() -> Settings:
+    return config.values(), contexts.values()
+
+
+def _change(now: Settings, wanted: Settings) -> None:
+    for write, old, new in zip((config.update, contexts.enter), now, wanted, strict=True):
+        for name, value in new.items():
+            if old[name] is not value and old[name] != value:
+                write(name, value)
 
 
 @dataclass(frozen=True, slots=True)

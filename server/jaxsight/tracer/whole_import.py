@@ -218,8 +218,7 @@ def _program(request: Trace, module: ModuleType) -> Made | int:
     from jaxsight.tracer.execution.device_demand import MoreDevices
     from jaxsight.tracer.failures import UserError, failure
     from jaxsight.tracer.handlers.trace import trace
-    from jaxsight.tracer.job import ExecutedModule, Job
-    from jaxsight.tracer.kept_traces import Traces
+    from jaxsight.tracer.job import ExecutedModule, Job, Traces
     from jaxsight.tracer.observation.recorder import Recorder
     from jaxsight.tracer.programs.fingerprint import fingerprint
 

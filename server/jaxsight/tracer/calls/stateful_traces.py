@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -18,11 +18,21 @@ from jaxsight.tracer.calls.parameters import named, parameter
 from jaxsight.tracer.calls.stateful_call import Outcome, StatefulCall, Updates, static_leaves
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import contexts, refs
+from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Change, Watch
-from jaxsight_source.compat.staging import open_jaxpr
+from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.observations import Caveat
+from jaxsight_source.compat.staging import open_jaxpr, surroundings
 
 Returned = TypeVar("Returned")
+
+_PARAMETER = re.compile(r"[.\[]")
+
+_UNBOUND = re.compile(r"\bunbound axis name: (\w+)")
+"""`NameError` of JAX: `core.AxisEnv.axis_size` (jax/_src/core.py), 0.4.35 to 0.12."""
+_MOST_AXES = 8
+"""Maximum number of axes, each of which costs a trace; meshes of programs have up to five."""
 
 
 def traced(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome]:
@@ -172,4 +182,36 @@ def _with_refs(
     return outcome
 
 
-_PARAMETER = re.compile(r"[.\[]")
+def with_axes(trace: Callable[[], Returned]) -> tuple[Returned, tuple[str, ...]]:
+    """Return an answer, and the axes that had to be bound for it: those of maps around a function.
+
+    `lax.pmean(x, "batch")` has a meaning only in a program that maps over `batch`. A function that
+    is traced by itself sees such an axis with one device, as in that program on a machine that has
+    one.
+
+    Args:
+        trace: is called again with each axis that it finds unbound.
+
+    Raises:
+        UserError: that of `trace`.
+    """
+    axes: list[str] = []
+    while True:
+        try:
+            with surroundings(None, [(name, 1) for name in axes]):
+                return trace(), tuple(axes)
+        except UserError as error:
+            unbound = _UNBOUND.search(error.failure.message)
+            # An axis that is bound already would be asked for without end.
+            if unbound is None or unbound[1] in axes or len(axes) == _MOST_AXES:
+                raise
+            axes.append(unbound[1])
+
+
+def axis_caveats(axes: Iterable[str], chunks: Iterable[Chunk], function: str) -> tuple[Caveat, ...]:
+    """Return what is said of a function about the axes that were bound for it."""
+    defining = next((chunk for chunk in chunks if function.partition(".")[0] in chunk.binds), None)
+    if defining is None:
+        return ()
+    words = "names the axis `{}`, which nothing here binds: traced with a size of 1"
+    return tuple(Caveat(defining.id, words.format(name)) for name in axes)

@@ -88,7 +88,7 @@ def located(traced: Traced, capability: str = "") -> Traced:
 
     Pallas kernels are set to a GPU of a compute capability.
     """
-    # A copy: the trace is kept for other requests (`kept_traces`), with its lines.
+    # A copy: the trace is kept for other requests (`job.Traces`), with its lines.
     placed = copy.copy(traced)
     placed._params = {**traced._params, "jaxpr": _Placed(capability).closed(traced.jaxpr, "")}
     # JAX's cached low-level form of the jaxpr: `lower` would use it instead of ours.

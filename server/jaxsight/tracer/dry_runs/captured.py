@@ -22,7 +22,7 @@ from jaxsight.tracer.compat.compiling import Compiled
 from jaxsight.tracer.dry_runs.values.united import Value
 from jaxsight.tracer.dry_runs.values.unknown import has_unknown, is_unknown
 from jaxsight.tracer.isolation.object_snapshot import contents_of
-from jaxsight.tracer.states import linen, nnx
+from jaxsight.tracer.states import inside, nnx
 from jaxsight_source.compat import avals
 from jaxsight_source.jaxprs.contents import cell_contents
 
@@ -73,7 +73,7 @@ def captured(value: object) -> Captured:
         HoldsTracersError: that is not possible.
     """
     if is_bound(value):
-        value = linen.unbound(value)
+        value = inside.unbound(value)
     leaves, structure = nnx.flatten(value)
     kept = tuple(map(_kept, leaves))
     if any(map(holds_tracers, (*kept, structure.pure))):
@@ -367,7 +367,7 @@ def nested(call: NotedCall) -> tuple[UserFunction, dict[str, object]]:
 def fed_to(function: object, args: tuple[object, ...]) -> Iterator[str]:
     """Yield the types of the arrays that a model of Flax or Equinox is called with."""
     if isinstance(function, types.MethodType):
-        is_model = function.__name__ in _TAKES_INPUTS and linen.is_module(function.__self__)
+        is_model = function.__name__ in _TAKES_INPUTS and inside.is_linen(function.__self__)
         # Without the key or the variables, which come first.
         args = args[1:]
     else:

@@ -25,7 +25,6 @@ from types import CodeType, FunctionType, ModuleType
 
 from jaxsight.files.texts import Version
 from jaxsight.rewriting.rewriter import CALLED, SEEN
-from jaxsight.tracer import user_warnings
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.dry_runs.program_errors import program_error
 from jaxsight.tracer.execution import device_demand
@@ -35,7 +34,7 @@ from jaxsight.tracer.execution.execution_cache import (
     Identity,
     observing,
 )
-from jaxsight.tracer.failures import UserError, failure, one_line
+from jaxsight.tracer.failures import UserError, collected_from_chunk, failure, one_line
 from jaxsight.tracer.importing import frame_syntax, placeholders
 from jaxsight.tracer.importing.import_folders import package_of
 from jaxsight.tracer.importing.imports import Imports
@@ -352,7 +351,7 @@ class FileNamespace:
         else:
             with (
                 observing(self.recorder, execution),
-                user_warnings.collected_from_chunk(warned),
+                collected_from_chunk(warned),
             ):
                 self._exec(code, execution, request)
         if before is not None and not only_binds:

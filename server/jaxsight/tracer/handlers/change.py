@@ -6,8 +6,7 @@ import base64
 
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, failure, refusal
-from jaxsight.tracer.job import Job
-from jaxsight.tracer.kept_traces import under
+from jaxsight.tracer.job import Job, under
 from jaxsight.tracer.programs.changed import NoSuchChange, changed
 from jaxsight.wire.messages.replies import LoweredChange
 from jaxsight.wire.messages.requests import LowerChanged

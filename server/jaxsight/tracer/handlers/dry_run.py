@@ -13,7 +13,7 @@ from jaxsight.tracer.calls.user_function import as_called, find
 from jaxsight.tracer.failures import UserError, clean
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation import display
-from jaxsight.tracer.states import linen
+from jaxsight.tracer.states.inside import is_linen
 from jaxsight.wire.chunks import chunk_of, line_in_chunk, real_file
 from jaxsight.wire.messages.replies import CallSeen, DryCalls
 from jaxsight.wire.messages.requests import DryRun
@@ -119,7 +119,7 @@ def _is_called_directly(job: Job[DryRun], name: str) -> bool:
 
 def _written(values: dict[str, object], namespace: object) -> Iterator[str]:
     """Yield the arguments as the lines of an example set; nothing if one of them has no form."""
-    if any(linen.is_module(value) for value in values.values()):
+    if any(is_linen(value) for value in values.values()):
         return
     try:
         written = write_call(values.items(), namespace)  # type: ignore[arg-type]

@@ -11,8 +11,7 @@ import functools
 from jaxsight.measuring.programs import CannotMeasure, MeasuredProgram, compile_program, measured
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import refusal
-from jaxsight.tracer.job import Job
-from jaxsight.tracer.kept_traces import KeptTrace, under
+from jaxsight.tracer.job import Job, KeptTrace, under
 from jaxsight.wire.messages.measuring import Measured
 from jaxsight.wire.messages.requests import Measure
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from jaxsight.tracer.failures import UserError, clean, failure, refusal
 from jaxsight.tracer.handlers.lower import stablehlo, unoptimized
-from jaxsight.tracer.job import Job
-from jaxsight.tracer.kept_traces import under
+from jaxsight.tracer.job import Job, under
 from jaxsight.tracer.programs import jaxpr_text, sections, views
 from jaxsight.tracer.programs.fingerprint import fingerprint
 from jaxsight.wire.messages import requests

@@ -17,7 +17,7 @@ from jax import stages
 
 from jaxsight.meshes.compat import shardings
 from jaxsight.timeline import mark
-from jaxsight.tracer.calls import named_axes, stateful_traces
+from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import placements
 from jaxsight.tracer.calls.parameters import named
@@ -25,14 +25,12 @@ from jaxsight.tracer.calls.stateful_call import Outcome
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import jaxprs, leaks, traces
 from jaxsight.tracer.execution import device_demand
-from jaxsight.tracer.failures import UserError, clean, failure
+from jaxsight.tracer.failures import UserError, clean, collected, failure
 from jaxsight.tracer.interruptions import CancelledByServer
-from jaxsight.tracer.job import Job
-from jaxsight.tracer.kept_traces import KeptTrace
+from jaxsight.tracer.job import Job, KeptTrace
 from jaxsight.tracer.observation import display, scopes, trees
 from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.tracer.programs import jaxpr_text, views
-from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.chunks import real_file
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Trace
@@ -58,8 +56,8 @@ def trace(job: Job[Trace]) -> Traced:
     job.begin("inputs")
     if job.request.dry_call is not None and job.request.dry_call.is_run:
         raise UserError(Failure(DRY_RUN, "", ""), job.module.observed_dry(job.request.dry_call))
-    traced, axes = named_axes.bound(partial(_called, job))
-    unbound = named_axes.caveats(axes, job.module.trace.chunks, job.request.function)
+    traced, axes = stateful_traces.with_axes(partial(_called, job))
+    unbound = stateful_traces.axis_caveats(axes, job.module.trace.chunks, job.request.function)
     return replace(traced, caveats=unbound)
 
 

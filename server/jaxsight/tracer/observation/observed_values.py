@@ -16,7 +16,7 @@ import numpy as np
 from jaxsight.meshes.compat import shardings
 from jaxsight.rewriting.rewriter import Site, SourceRange
 from jaxsight.tracer.compat import traces
-from jaxsight.tracer.observation import display, parts, trees
+from jaxsight.tracer.observation import display, trees
 from jaxsight.wire.meshes import Sharding
 from jaxsight.wire.observations import OBSERVED_VALUES, Observation, Seen
 from jaxsight.wire.spans import Span
@@ -98,7 +98,7 @@ def classify(value: object) -> int:
             return TREE
         case _ if "__func__" in getattr(type(value), "__dataclass_fields__", ()):
             return IGNORED  # a bound method of Equinox, which is a pytree
-        case _ if dataclasses.is_dataclass(value) or parts.is_node(value):
+        case _ if dataclasses.is_dataclass(value) or display.is_node(value):
             return TREE
         case _:
             return IGNORED

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.tracer.isolation import code_origins
-from jaxsight.tracer.observation import display, parts
+from jaxsight.tracer.observation import display
 from jaxsight.tracer.states import modules
 from jaxsight.wire.observations import Row, Tree
 from jaxsight_source.compat import avals
@@ -94,7 +94,7 @@ class _Builder:
             or id(value) in self._around
         ):
             return None
-        contents = parts.of(value)
+        contents = display.parts_of(value)
         if contents is None:
             return None
         self._around.add(id(value))
@@ -114,7 +114,7 @@ class _Builder:
 
     def _variable(self, value: object, depth: int) -> _Node | None:
         """Return a variable of NNX as the array in it; one that is shared counts once."""
-        inside, _ = parts.flattened(value)
+        inside, _ = display.flattened(value)
         node = self.node(inside[0], depth + 1) if len(inside) == 1 else None
         if node is None:
             return None
@@ -129,7 +129,7 @@ class _Builder:
         return replace(node, text=text, elements=0)
 
 
-def _class_text(value: object, found: parts.Parts) -> str:
+def _class_text(value: object, found: display.Parts) -> str:
     """Return the class of a container, for users' modules with a few settings."""
     cls = type(value)
     if not found.name:
