@@ -160,12 +160,8 @@ class Tracer:
     def _about(self, handler: Handler, request: AboutTrace[object]) -> FromTracer | None:
         """Answer a request about a trace, with its file's changes of libraries applied."""
         namespace = self._traced_in.get(request.trace, lambda: None)()
-        self._library_changes.enter(namespace)
-        try:
-            with seen.hidden():
-                return self._apart(self._answer, handler, request, namespace)
-        finally:
-            self._library_changes.leave(namespace)
+        with self._library_changes.applied(namespace), seen.hidden():
+            return self._apart(self._answer, handler, request, namespace)
 
     def _answer(
         self, handler: Handler, request: AboutTrace[object], namespace: FileNamespace | None

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from jaxsight.text.inert import words
@@ -46,6 +46,8 @@ _SPANS_KEPT = 4096
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 """The end of an object's or function's default `repr`, another one in each process."""
+
+_CLAUSE = 80  # characters of an error in one
 
 _FILTER_NOTE = "JAX has removed its internal frames"
 _UNFILTERED = "UnfilteredStackTrace"
@@ -149,11 +151,11 @@ def message(error: BaseException) -> str:
     return clean(ADDRESS.sub("", text[:_MESSAGE]))
 
 
-def one_line(error: BaseException, most: int = 80) -> str:
+def one_line(error: BaseException) -> str:
     """Return the error's class and the beginning of its message, for use in a clause."""
     name = _class(type(error)).rpartition(".")[2]
     text = " ".join(message(error).split())
-    left = max(most - len(f"{name}: “”"), 1)
+    left = max(_CLAUSE - len(f"{name}: “”"), 1)
     text = text if len(text) <= left else f"{text[: left - 1]}…"
     return f"{name}: {words(text)}" if text else name
 
@@ -199,9 +201,7 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
             continue
         if match is not None:
             chunk = match["chunk"]
-            # One entry for each code unit, which has two bytes.
-            positions = next(itertools.islice(code.co_positions(), lasti // 2, None), (None,) * 4)
-            start, end, column, end_column = (part or 0 for part in positions)
+            start, end, column, end_column = _position(code, lasti)
             first = start or line or 1
             span = _moved(
                 match,
@@ -215,6 +215,13 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
         else:
             out.append((Frame(code.co_qualname, clean(file), line or 0), is_library(file)))
     return out
+
+
+def _position(code: CodeType, instruction: int) -> Iterator[int]:
+    """Return the first and the last line, and the columns of an instruction; 0 if unknown."""
+    # One entry for each code unit, which has two bytes.
+    positions = itertools.islice(code.co_positions(), instruction // 2, None)
+    return (part or 0 for part in next(positions, (None,) * 4))
 
 
 def _condition(file: str, span: Span) -> Span:
@@ -376,9 +383,7 @@ def innermost_span(frame: FrameType | None) -> Span | None:
     for each in code_origins.outwards(frame):
         code = each.f_code
         if "§" in code.co_filename:
-            # One entry for each code unit, which has two bytes.
-            position = list(code.co_positions())[each.f_lasti // 2]
-            line, end, column, end_column = (part or 0 for part in position)
+            line, end, column, end_column = _position(code, each.f_lasti)
             span = span_of(code.co_filename, line, column, end, end_column)
             if span is not None:
                 return span

@@ -285,13 +285,10 @@ class Evaluator:
         try:
             tree = ast.parse(source.strip(), _EXPRESSION, "eval")
             code = compile(tree, _EXPRESSION, "eval")
-        except SyntaxError as error:
-            raise UserError(failure(error, "inputs", argument)) from error
-        if self._concrete:
-            try:
+            if self._concrete:
                 return eval(code, scope)
-            except Exception as error:
-                raise UserError(failure(error, "inputs", argument)) from error
+        except Exception as error:
+            raise UserError(failure(error, "inputs", argument)) from error
         key = (request.file, source, request.sizes, mesh)
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         depends = {name: namespace[name] for name in names if name in namespace}

@@ -6,6 +6,7 @@ returns, raises or leaves its loop ends only itself, unless all of them do.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import re
 import sys
@@ -32,6 +33,7 @@ from jaxsight.tracer.dry_runs.values.unknown import (
     UnknownValueError,
     is_size,
     is_unknown,
+    shaped_like,
     sizes,
 )
 from jaxsight.tracer.failures import message
@@ -81,22 +83,18 @@ class LeftBranch(BaseException):
         self.how, self.value = how, value
 
 
-@dataclass(slots=True)
-class KnownBranch:
+class KnownBranch(contextlib.nullcontext[None]):
     """The branches of a statement whose condition is known: one of them runs."""
 
-    index: int
-    forks: bool = False
+    forks = False
+
+    def __init__(self, index: int) -> None:
+        super().__init__()
+        self._index = index
 
     def enters(self, index: int) -> bool:
         """Return whether a branch runs."""
-        return index == self.index
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, *error: object) -> None:
-        """Let errors pass."""
+        return index == self._index
 
 
 _KNOWN = (KnownBranch(0), KnownBranch(1))
@@ -253,6 +251,42 @@ class Fork:
             depth += frame.f_code is self.code
             frame = frame.f_back
         return depth == _RECURSIONS
+
+
+Manager = contextlib.AbstractContextManager[object]
+
+
+@dataclass(slots=True)
+class Surviving(contextlib.AbstractContextManager[object]):
+    """A context manager; if it cannot be entered, its value is unknown."""
+
+    failed: Callable[[BaseException], None]
+    """Called with the error, which it raises if it is not to be survived."""
+    make: Callable[[], Manager]
+    template: object
+    """The structure of its target."""
+    _entered: Manager | None = None
+
+    def __enter__(self) -> object:
+        try:
+            manager = self.make()
+            value = manager.__enter__()
+        except BaseException as error:  # noqa: BLE001 - user code
+            self.failed(error)
+            return shaped_like(self.template)
+        self._entered = manager
+        return shaped_like(self.template) if is_unknown(value) else value
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        entered = self._entered
+        if isinstance(error, LeftBranch):  # the context sees that its body ends
+            kind = error = traceback = None
+        return entered.__exit__(kind, error, traceback) if entered is not None else None
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import contextlib
 import inspect
 import io
@@ -19,7 +18,6 @@ import jax
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
 from jaxsight.rewriting.compiling import codes_in, compiled
-from jaxsight.rewriting.nodes import DRY
 from jaxsight.rewriting.rewriter import CALLED, LOCALS, SEEN, Entry
 from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.text.names import bound_in_scope
@@ -123,7 +121,7 @@ class DryRuns:
             executed: what the statements of the file did.
             trace_given: traces functions that have example inputs.
         """
-        setattr(builtins, DRY, self.runtime)  # names in `builtins` end with each request
+        self.runtime.install()  # names in `builtins` end with each request
         is_own = entry.is_own(request.file)
         chunks = (*(c.key for c in request.chunks), *(c.id for c in request.skipped))
         key = request.file, entry, chunks if is_own else ()

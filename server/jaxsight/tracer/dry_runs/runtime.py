@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import itertools
 import logging
@@ -14,15 +15,15 @@ from typing import Any, TypeVar
 
 import jax
 
+from jaxsight.rewriting.nodes import DRY
 from jaxsight.rewriting.rewriter import Entry
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.dry_runs import captured
-from jaxsight.tracer.dry_runs.branches import Branches, LeftBranch, is_ours
+from jaxsight.tracer.dry_runs.branches import Branches, LeftBranch, Manager, Surviving, is_ours
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import starts
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced, called_by, compiled_as
 from jaxsight.tracer.dry_runs.program_errors import met_unknown, program_error
-from jaxsight.tracer.dry_runs.surviving_context import Manager, SurvivingContext
 from jaxsight.tracer.dry_runs.values import loaders
 from jaxsight.tracer.dry_runs.values.unknown import (
     SomeItems,
@@ -96,6 +97,10 @@ class DryRuntime(Branches):
         self._changing: set[str] = set()
         self._unlisted: set[int] = set()
         """Comprehensions with an unknown number of items, by their place."""
+
+    def install(self) -> None:
+        """Make this object available to rewritten code."""
+        setattr(builtins, DRY, self)
 
     def begin(
         self, file: str, calls: NotedCalls, imported: Callable[[], None], texts: list[str]
@@ -451,7 +456,7 @@ class DryRuntime(Branches):
 
     def context(self, manager: Callable[[], Manager], template: object) -> Manager:
         """Return a context manager; one that cannot be entered has an unknown value."""
-        return SurvivingContext(self.failed, manager, template) if self.is_active else manager()
+        return Surviving(self.failed, manager, template) if self.is_active else manager()
 
 
 def _signatures(names: Mapping[str, object], of: tuple[str, ...]) -> dict[str, object]:

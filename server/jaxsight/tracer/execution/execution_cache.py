@@ -16,14 +16,9 @@ from dataclasses import dataclass, field, replace
 
 from jaxsight.files.texts import Version
 from jaxsight.tracer.compat import eager_programs
+from jaxsight.tracer.dry_runs import noted_calls
 from jaxsight.tracer.dry_runs.captured import NotedCall
-from jaxsight.tracer.dry_runs.noted_calls import (
-    ExecutedStatements,
-    NotedCalls,
-    call_traced,
-    rank,
-    unify_compiled,
-)
+from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.isolation.process_effects import Effects
@@ -184,7 +179,7 @@ class ExecutionCache:
 
 
 @contextlib.contextmanager
-def observing(recorder: Recorder, execution: Execution) -> Iterator[None]:
+def observed(recorder: Recorder, execution: Execution) -> Iterator[None]:
     """Observe the execution of a chunk, and keep what it calls the file's functions with."""
 
     def report(number: int, values: tuple[object, ...]) -> None:
@@ -196,7 +191,7 @@ def observing(recorder: Recorder, execution: Execution) -> Iterator[None]:
             execution.calls = NotedCalls()
         return execution.calls
 
-    recorder.capture, placeholders.on_call = report, call_traced
+    recorder.capture, placeholders.on_call = report, noted_calls.call_traced
     try:
         with (
             recorder.executing(execution.chunk.id, execution.chunk.key),
@@ -224,6 +219,6 @@ def executed_statements(executions: Iterable[Execution]) -> ExecutedStatements:
             for name, of_function in execution.calls.by_function.items():
                 known = calls.setdefault(name, [])
                 known += [replace(call) for call in of_function]  # as its `compiled` may change
-                unify_compiled(known)
-                known.sort(key=rank)
+                noted_calls.unify_compiled(known)
+                known.sort(key=noted_calls.rank)
     return ExecutedStatements(calls, frozenset(stopped), incomplete)

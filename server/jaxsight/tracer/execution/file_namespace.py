@@ -19,7 +19,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
 
@@ -28,12 +28,7 @@ from jaxsight.rewriting.rewriter import CALLED, SEEN
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.dry_runs.program_errors import program_error
 from jaxsight.tracer.execution import device_demand
-from jaxsight.tracer.execution.execution_cache import (
-    Execution,
-    ExecutionCache,
-    Identity,
-    observing,
-)
+from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity, observed
 from jaxsight.tracer.failures import UserError, collected_from_chunk, failure, one_line
 from jaxsight.tracer.importing import frame_syntax, placeholders
 from jaxsight.tracer.importing.import_folders import package_of
@@ -277,31 +272,18 @@ class FileNamespace:
         placeholders.uses.clear()
         self.slice = []
         self.executed = 0
-        name = self.module.__name__
-        spec = ModuleSpec(
-            name,
-            SliceLoader(name, request.file),
-            origin=request.file,
-            is_package=name == self._package,
+        name, file = self.module.__name__, request.file
+        folders = [str(PurePath(file).parent)] if name == self._package else None
+        loader = SliceLoader(name, file)
+        spec = spec_from_file_location(
+            name, file, loader=loader, submodule_search_locations=folders
         )
-        # Without a location, `spec.cached` is `None`.
-        spec.has_location = True
+        assert spec is not None  # as there is a loader
         self.names.clear()
-        self.names.update(
-            __name__=name,
-            __doc__=None,
-            __package__=self._package,
-            __loader__=spec.loader,
-            __spec__=spec,
-            __file__=request.file,
-            __cached__=spec.cached,
-            __builtins__=builtins,
-        )
+        self.names.update(vars(module_from_spec(spec)), __package__=self._package)
+        self.names["__builtins__"] = builtins
         self.names[SEEN] = self.recorder.record
         self.names[CALLED] = self.recorder.call
-        if spec.submodule_search_locations is not None:
-            spec.submodule_search_locations.append(str(PurePath(request.file).parent))
-            self.names["__path__"] = spec.submodule_search_locations
 
     def _import_packages(self, request: Trace) -> None:
         """Import the packages around the file, outermost first, as importing the file would."""
@@ -350,7 +332,7 @@ class FileNamespace:
             execution.caveat = f"was stopped after {request.patience:g} s and skipped"
         else:
             with (
-                observing(self.recorder, execution),
+                observed(self.recorder, execution),
                 collected_from_chunk(warned),
             ):
                 self._exec(code, execution, request)

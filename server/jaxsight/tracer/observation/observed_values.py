@@ -6,7 +6,6 @@ This stores avals and texts, never a tracer, a trace or an array.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import types
 from collections.abc import Callable, Iterable, Mapping
 
@@ -25,20 +24,6 @@ from jaxsight_source.compat import avals
 IGNORED, ABSTRACT, NUMBER, ARRAY, TREE = range(5)
 
 NUMBERS = frozenset({bool, int, float, complex})
-
-KINDS: dict[type, int] = {
-    **dict.fromkeys(
-        (
-            str, bytes, type(None), type, types.ModuleType, types.FunctionType, types.MethodType,
-            types.BuiltinFunctionType, types.BuiltinMethodType, functools.partial, range, slice,
-            super, types.EllipsisType, types.GeneratorType, np.dtype, np.ufunc,
-        ),
-        IGNORED,
-    ),
-    **dict.fromkeys(NUMBERS, NUMBER),
-    **dict.fromkeys((tuple, list, dict), TREE),
-    np.ndarray: ARRAY,
-}  # fmt: skip
 
 _DISTINCT = 256
 """Maximum number of distinct values counted per expression; a Python loop may have many."""
@@ -90,7 +75,7 @@ def classify(value: object) -> int:
             return ABSTRACT
         case np.ndarray() | np.generic() | jax.ShapeDtypeStruct():
             return ARRAY
-        case type() | types.ModuleType() | str():
+        case None | type() | types.ModuleType() | str():
             return IGNORED
         case bool() | int() | float() | complex():
             return NUMBER

@@ -28,7 +28,6 @@ from jaxsight.tracer.observation.observed_values import (
     ABSTRACT,
     ARRAY,
     IGNORED,
-    KINDS,
     NUMBER,
     NUMBERS,
     QUIET_TREES,
@@ -273,7 +272,7 @@ class Recorder:
 
     def _begin(self) -> None:
         # Forget classes of user code each time, as they keep whole modules alive.
-        self._kinds = dict(KINDS)
+        self._kinds: dict[type, int] = {}
         self._contexts: dict[int, _Context] = {}
         self._current: _Context | None = None
         self._trace: Callable[[], object] = lambda: None
@@ -428,11 +427,9 @@ class Recorder:
 
 def _last_passes(contexts: list[_Context]) -> list[_Context]:
     """Return the contexts without those of a loop body's earlier traces, which JAX discards."""
-    latest: dict[tuple[int, traces.StagedFunction], int] = {}
-    for context in contexts:
-        for run in context.situation.passes:
-            latest_run = latest.get((run.loop, run.staged), run.at)
-            latest[run.loop, run.staged] = max(latest_run, run.at)
+    passes = [run for context in contexts for run in context.situation.passes]
+    ordered = sorted(passes, key=lambda run: run.at)
+    latest = {(run.loop, run.staged): run.at for run in ordered}
     return [
         context
         for context in contexts

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxsight.rewriting.rewriter import Kind, Site, SourceRange
+from jaxsight.rewriting.rewriter import Kind, Site
 from jaxsight.tracer.compat.traces import underlying_variable
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk
 from jaxsight_source.compat.jaxpr_types import Aval, Var
@@ -92,16 +92,10 @@ class Naming:
         if chunk_and_site is None:
             return None
         chunk, site = chunk_and_site
-        target = next(at for at in site.ranges if at.kind == "target")
+        at = next(at for at in site.ranges if at.kind == "target")
         text = next((executed.text for executed in self.chunks if executed.id == chunk), "")
-        name = _text(text, target)
-        return name if name.isidentifier() and not keyword.iskeyword(name) else None
-
-
-def _text(text: str, source_range: SourceRange) -> str:
-    lines = text.split("\n")
-    if source_range.line != source_range.end_line or source_range.line > len(lines):
-        return ""
-    # Columns of `ast` count bytes of UTF-8.
-    row = lines[source_range.line - 1].encode("utf-8", "surrogatepass")
-    return row[source_range.column : source_range.end_column].decode("utf-8", "replace")
+        row = "".join(text.split("\n")[at.line - 1 : at.line]).encode("utf-8", "surrogatepass")
+        # Columns of `ast` count bytes of UTF-8.
+        name = row[at.column : at.end_column].decode("utf-8", "replace")
+        is_name = at.line == at.end_line and name.isidentifier() and not keyword.iskeyword(name)
+        return name if is_name else None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,14 +23,7 @@ from jaxsight.tracer.compat import refs
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.code_origins import USER
 from jaxsight.tracer.states import mutable_contents, nnx
-from jaxsight.tracer.states.mutable_contents import (
-    CELL,
-    CLASS,
-    NAMES,
-    SLOTS,
-    Contents,
-    ContentsKind,
-)
+from jaxsight.tracer.states.mutable_contents import CELL, CLASS, NAMES, SLOTS, ContentsKind
 
 _MOST_OBJECTS = 20_000
 """Objects that are watched; what a call changes in others is lost and not undone."""
@@ -93,7 +85,7 @@ class _Location:
 class _Saved:
     kind: ContentsKind[Any]
     target: object
-    contents: Contents
+    contents: mutable_contents.Contents
     location: _Location
     owner: type | None
     """The class of the object with these attributes."""
@@ -122,8 +114,7 @@ class Watch:
         self._visited: dict[int, object] = {}
         self._refs: dict[int, str] = {}
         self._waiting: deque[tuple[_Location, object]] = deque()
-        for name, value in arguments.items():
-            self._waiting.append((_Location(name), value))
+        self._waiting.extend((_Location(name), value) for name, value in arguments.items())
         self._waiting.append((_Location("", code=True), function))
         while self._waiting and len(self._visited) < _MOST_OBJECTS:
             self._visit(*self._waiting.popleft())
@@ -201,7 +192,8 @@ class Watch:
         package = _package(kind)
         if package in _OUTSIDE and kind is not np.ndarray:
             return
-        own_class = _is_own_class(kind)
+        module = str(type.__getattribute__(kind, "__module__"))
+        own_class = code_origins.of_module(module) == USER
         if is_class:
             if own_class:
                 label = location.label if location.code and location.label else value.__name__
@@ -301,13 +293,3 @@ def _wrapped(value: object) -> object:
     if function is None and _package(type(value)) in ("jax", "jaxlib"):
         function = getattr(value, "__wrapped__", None)
     return function
-
-
-def _is_own_class(kind: type) -> bool:
-    """Return whether a class is the user's."""
-    name = str(type.__getattribute__(kind, "__module__"))
-    if _package(kind) in sys.stdlib_module_names:
-        return False
-    module = sys.modules.get(name)
-    file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
-    return not isinstance(file, str) or code_origins.of_file(file) == USER

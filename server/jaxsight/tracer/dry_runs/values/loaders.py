@@ -199,22 +199,17 @@ class Dataset:
     def map(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
         """Return the data set of results; unknown if the function cannot run here."""
         try:
-            result = function(*self._item()) if self._is_tuple else function(self._item())
+            is_tuple = type(self._element) is tuple
+            result = function(*self._item()) if is_tuple else function(self._item())
             return Dataset(jax.eval_shape(lambda: result), self._size)
         except Exception:  # noqa: BLE001 - user code
             return Unknown()
-
-    def take(self, count: object) -> object:
-        """Return the first elements, of which there may be fewer."""
-        return Dataset(self._element, None)
 
     def repeat(self, count: object = None) -> object:
         """Return the elements several times, or for ever."""
         return Dataset(self._element, None)
 
-    @property
-    def _is_tuple(self) -> bool:
-        return type(self._element) is tuple
+    take = repeat  # of the first elements there may be fewer
 
     def _item(self) -> Tree:
         return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self._element)
