@@ -234,13 +234,11 @@ def _condition(file: str, span: Span) -> Span:
     except (SyntaxError, ValueError):
         return span
     for node in ast.walk(tree):
-        match node:
-            case ast.If() | ast.While() | ast.Assert() | ast.IfExp() if _covers(span, node):
-                end, end_column = node.test.end_lineno, node.test.end_col_offset
-                line, column = node.test.lineno, node.test.col_offset
-                return Span(span.chunk, line, column, end or line, end_column or column)
-            case _:
-                pass
+        if (
+            isinstance(node, ast.If | ast.While | ast.Assert | ast.IfExp)
+            and Span(span.chunk, *_place(node)) == span
+        ):
+            return Span(span.chunk, *_place(node.test))
     return span
 
 
@@ -250,10 +248,9 @@ def _moved(match: re.Match[str], span: Span) -> Span:
     return replace(span, line=max(line, 1), end_line=max(end_line, 1))
 
 
-def _covers(span: Span, node: ast.stmt | ast.expr) -> bool:
-    start = (node.lineno, node.col_offset)
-    end = (node.end_lineno, node.end_col_offset)
-    return start == (span.line, span.column) and end == (span.end_line, span.end_column)
+def _place(node: ast.stmt | ast.expr) -> tuple[int, int, int, int]:
+    end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
+    return node.lineno, node.col_offset, end_line, end_column
 
 
 def _syntax(error: SyntaxError) -> Frame | None:

@@ -15,10 +15,10 @@ from __future__ import annotations
 import linecache
 import math
 import re
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from types import TracebackType
 
 import jax
 
@@ -307,7 +307,7 @@ def _need(error: BaseException, texts: Sequence[str]) -> Need | None:
     if (match := _MAPPED.search(message)) is not None and any("pmap" in text for text in texts):
         return Need(_sizes(match[1])[int(match[2])])
     if isinstance(error, IndexError) and message == _NO_ELEMENT:
-        line = _line(_innermost(error))
+        line = linecache.getline(*_innermost(error))
         return Need(_MORE, is_guess=True) if READS_DEVICES.search(line) is not None else None
     if isinstance(error, _OWN_CHECKS):
         return _checked(error, texts)
@@ -319,8 +319,8 @@ def _checked(error: BaseException, texts: Sequence[str]) -> Need | None:
 
     The condition is on the line that raised the error, or on one of the lines before it.
     """
-    frame = _innermost(error)
-    if frame is None:
+    file, raising = _innermost(error)
+    if not file:
         return None
     names = [match[1] for text in texts for match in _COUNTED.finditer(text)]
     counted = "|".join([rf"(?:jax\.)?{_COUNT}", *(rf"\b{name}\b" for name in dict.fromkeys(names))])
@@ -329,7 +329,7 @@ def _checked(error: BaseException, texts: Sequence[str]) -> Need | None:
         rf"|\b(?P<first>\d+)\s*(?P<before>==|!=|>=|<=|<|>)\s*(?:{counted})"
     )
     for back in range(_CONDITION_LINES):
-        line = _line(frame, back)
+        line = linecache.getline(file, raising - back)
         # Only the line itself may be an `assert`; above a `raise`, an `if` decides.
         if back and not line.lstrip().startswith("if "):
             continue
@@ -341,22 +341,12 @@ def _checked(error: BaseException, texts: Sequence[str]) -> Need | None:
     return None
 
 
-def _innermost(error: BaseException) -> TracebackType | None:
-    """Return the innermost frame outside of JAX that raised an error."""
-    innermost, trace = None, error.__traceback__
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if Path(jax.__file__).parent not in Path(file).parents:
-            innermost = trace
-        trace = trace.tb_next
-    return innermost
-
-
-def _line(trace: TracebackType | None, back: int = 0) -> str:
-    """Return the text of a frame's line, or of one that is `back` lines above."""
-    if trace is None:
-        return ""
-    return linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno - back)
+def _innermost(error: BaseException) -> tuple[str, int]:
+    """Return the file and the line of the innermost frame outside of JAX that raised an error."""
+    frames = traceback.walk_tb(error.__traceback__)
+    places = [(frame.f_code.co_filename, line) for frame, line in frames]
+    own = [each for each in places if Path(jax.__file__).parent not in Path(each[0]).parents]
+    return own[-1] if own else ("", 0)
 
 
 def _sizes(shape: str) -> list[int]:

@@ -8,7 +8,7 @@ only exception is hashing the key of a dict.
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import CellType, MemberDescriptorType
 from typing import Any, Protocol, TypeVar
 
@@ -178,26 +178,24 @@ DICT, NAMES, LIST, SET, SLOTS, CLASS, CELL, NUMBERS = (
 )  # fmt: skip
 
 
+_BY_CLASS: Sequence[tuple[type, ContentsKind[Any]]] = (
+    (dict, DICT), (list, LIST), (collections.deque, LIST), (set, SET), (CellType, CELL),
+)  # fmt: skip
+
+
 def kinds(value: Any) -> Iterable[tuple[ContentsKind[Any], object]]:
     """Yield the kinds in which a value can be changed, each with the object to change.
 
     That object is the value itself or its `__dict__`.
     """
     kind = type(value)
-    if issubclass(kind, dict):
-        yield DICT, value
-    elif issubclass(kind, list | collections.deque):
-        yield LIST, value
-    elif issubclass(kind, set):
-        yield SET, value
-    elif kind is CellType:
-        yield CELL, value
-    elif kind is np.ndarray:
+    yield from ((contents, value) for base, contents in _BY_CLASS if issubclass(kind, base))
+    if kind is np.ndarray:
         plain = value.dtype.kind not in "OV" and value.flags.writeable
         if plain and value.nbytes <= _LARGEST:
             yield NUMBERS, value
         return
-    elif issubclass(kind, type):
+    if issubclass(kind, type):
         yield CLASS, value
         return
     if (names := attributes(value)) is not None:
