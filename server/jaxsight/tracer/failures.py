@@ -315,9 +315,11 @@ def collected(into: list[Warned]) -> Iterator[None]:
 def collected_from_chunk(into: list[Warned], *, calls_hook: bool = True) -> Iterator[None]:
     """Collect Python's warnings, but keep filters or a hook that a chunk sets.
 
-    A hook that the user has set before is called, too; Python's own would print.
+    Deprecations are shown, which Python ignores by default; filters of the user still apply. A hook
+    that the user has set before is called, too; Python's own would print.
     """
-    before = warnings.showwarning
+    before, filters = warnings.showwarning, list(warnings.filters)
+    shown = [each for each in filters if each not in _HIDING]
 
     def show(
         message: Any, category: type[Warning], filename: str, lineno: int, *args: Any, **kwargs: Any
@@ -329,28 +331,17 @@ def collected_from_chunk(into: list[Warned], *, calls_hook: bool = True) -> Iter
             before(message, category, filename, lineno, *args, **kwargs)
 
     warnings.showwarning = show
-    try:
-        with _deprecations():
-            yield
-    finally:
-        # Otherwise the chunk has set one of its own, which stays.
-        if warnings.showwarning is show:
-            warnings.showwarning = before
-
-
-@contextlib.contextmanager
-def _deprecations() -> Iterator[None]:
-    """Have deprecations shown, which Python ignores by default; filters of the user still apply."""
-    before = list(warnings.filters)
-    shown = [each for each in before if each not in _HIDING]
     _set_filters(shown)
     try:
         yield
     finally:
         # At the end, where Python's own are: what a chunk has added meanwhile precedes them.
-        hiding = [each for each in before if each in _HIDING]
+        hiding = [each for each in filters if each in _HIDING]
         is_same = list(warnings.filters) == shown
-        _set_filters(before if is_same else [*warnings.filters, *hiding])
+        _set_filters(filters if is_same else [*warnings.filters, *hiding])
+        # Otherwise the chunk has set one of its own, which stays.
+        if warnings.showwarning is show:
+            warnings.showwarning = before
 
 
 def _set_filters(filters: Sequence[tuple[object, ...]]) -> None:

@@ -26,16 +26,11 @@ def is_array(leaf: object) -> bool:
 
     That applies to arrays of JAX and NumPy, abstract arrays, tracers and references.
     """
-    match leaf:
-        case jax.Array() | jax.ShapeDtypeStruct() | jax.core.Tracer():
-            return True
-        case _ if refs.is_ref(leaf):
-            return True
-        case np.ndarray() | np.generic():
-            # JAX has no arrays of texts and times.
-            return leaf.dtype != np.dtype(object) and leaf.dtype.kind not in "USMm"
-        case _:
-            return False
+    if isinstance(leaf, np.ndarray | np.generic):
+        # JAX has no arrays of texts and times.
+        return leaf.dtype != np.dtype(object) and leaf.dtype.kind not in "USMm"
+    is_of_jax = isinstance(leaf, jax.Array | jax.ShapeDtypeStruct | jax.core.Tracer)
+    return is_of_jax or refs.is_ref(leaf)
 
 
 def is_number(leaf: object) -> bool:
@@ -121,12 +116,9 @@ def shape_only(leaf: object) -> object:
 
 def spread_like(struct: Any, leaf: object) -> Any:
     """Return an abstract array over the devices of an array that is on several, in its memory."""
-    match leaf:
-        case jax.core.Tracer():
-            pass
-        case jax.Array(sharding=sharding) | jax.ShapeDtypeStruct(sharding=sharding) if (
-            isinstance(sharding, jax.sharding.Sharding) and sharding.num_devices > 1
-        ):
+    if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) and not isinstance(leaf, jax.core.Tracer):
+        sharding = leaf.sharding
+        if isinstance(sharding, jax.sharding.Sharding) and sharding.num_devices > 1:
             struct = struct.update(sharding=sharding)
     return host_memory.placed(struct) if host_memory.is_on_host(leaf) else struct
 
@@ -155,9 +147,8 @@ def holds_no_tracer(leaf: object, depth: int = 0) -> bool:
         case jax.ShapeDtypeStruct() | np.dtype() | BuiltinFunctionType() | np.ufunc():
             return True
         case MethodType():
-            return holds_no_tracer(leaf.__func__, depth + 1) and holds_no_tracer(
-                leaf.__self__, depth + 1
-            )
+            parts = leaf.__func__, leaf.__self__
+            return all(holds_no_tracer(part, depth + 1) for part in parts)
         case FunctionType():
             contents = (*map(cell_contents, leaf.__closure__ or ()), *(leaf.__defaults__ or ()))
             return all(value is NOTHING or holds_no_tracer(value, depth + 1) for value in contents)

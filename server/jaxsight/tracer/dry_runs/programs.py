@@ -369,12 +369,9 @@ class _Run:
         file = self._request.file
         entries: dict[str, Entry] = {}
         for chunk in self._request.chunks:
-            if "def " not in chunk.text:
-                continue
-            try:
-                self._own |= self._rewritten_chunk(chunk, entries)
-            except _UNREADABLE:
-                continue
+            if "def " in chunk.text:
+                with contextlib.suppress(*_UNREADABLE):
+                    self._own |= self._rewritten_chunk(chunk, entries)
         for function in _functions_in(self._names.values()):
             old = function.__code__
             if real_file(old.co_filename) != file:

@@ -48,10 +48,10 @@ class Naming:
         """Record a value at a site."""
         kind = self._kinds.get(number)
         if kind is None:
-            place = self.site(number)
-            ranges = place[1].ranges if place is not None else []
-            others = [at.kind for at in ranges if at.kind != "expression"]
-            kind = self._kinds[number] = others[0] if others else "expression"
+            _, site = self.site(number) or ("", None)
+            kinds = [at.kind for at in site.ranges] if site is not None else []
+            others = (each for each in kinds if each != "expression")
+            kind = self._kinds[number] = next(others, "expression")
         if kind == "target":
             self._types.setdefault(number, set()).add(value.aval)
         if kind == "expression" or (observed := underlying_variable(value)) is None:
@@ -76,10 +76,8 @@ class Naming:
         """Types by place of an expression; to be read only after tracing."""
         types_by_position: dict[tuple[str, int, int, int, int], set[object]] = {}
         for number, types in self._types.items():
-            if (chunk_and_site := self.site(number)) is None:
-                continue
-            chunk, site = chunk_and_site
-            for at in site.ranges:
+            chunk, site = self.site(number) or ("", None)
+            for at in site.ranges if site is not None else ():
                 if at.kind == "expression":
                     key = (chunk, at.line, at.column, at.end_line, at.end_column)
                     types_by_position.setdefault(key, set()).update(types)

@@ -97,6 +97,11 @@ class _Saved:
         is_attribute = self.kind is NAMES or self.owner is not None
         return self.location.attribute(str(key)) if is_attribute else self.location
 
+    def unchanged(self, key: object, value: object) -> Change:
+        """Return a value as a change with equal old and new values."""
+        label = self.at(key).label
+        return Change(label, self.kind, self.target, key, value, value, False)
+
 
 class Watch:
     """A context around a call, at whose end all objects are restored.
@@ -157,8 +162,7 @@ class Watch:
                 continue
             for key, value in zip(*saved.contents, strict=True):
                 if (id(saved.target), mutable_contents.identity(key)) not in changed:
-                    label = saved.at(key).label
-                    yield Change(label, saved.kind, saved.target, key, value, value, False)
+                    yield saved.unchanged(key, value)
 
     def label(self, value: object) -> str:
         """Return the name of a reachable reference (`jax.new_ref`), empty if unknown."""
@@ -222,9 +226,8 @@ class Watch:
                 self._visit_module(name, value, names)
             else:
                 if nnx.is_node(value):
-                    self.holders.append(
-                        Change(name, NAMES, module_names, name, value, value, False)
-                    )
+                    change = Change(name, NAMES, module_names, name, value, value, False)
+                    self.holders.append(change)
                 self._waiting.append((_Location(name, code=True), value))
         free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for name, cell in free:
@@ -262,8 +265,7 @@ class Watch:
         self._saved.append(saved)
         for key, value in itertools.islice(zip(*contents, strict=True), _MOST_ELEMENTS):
             if nnx.is_node(value):
-                label = saved.at(key).label
-                self.holders.append(Change(label, kind, target, key, value, value, False))
+                self.holders.append(saved.unchanged(key, value))
             self._waiting.append((saved.at(key), value))
 
 

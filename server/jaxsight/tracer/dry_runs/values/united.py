@@ -20,7 +20,7 @@ Value = Any
 _DEEPEST, _MOST = 3, 200
 """Depth in which values are compared, and number of objects whose contents are kept, a choice."""
 _ARRAYS = (jax.Array, jax.core.Tracer)
-_PLAIN = (bool, int, float, complex, str, bytes)
+_PLAIN = (bool, int, float, complex, str, bytes, set, frozenset)
 
 
 def united(values: list[Value]) -> Value:
@@ -49,8 +49,6 @@ def _united(one: Value, other: Value, depth: int) -> object:
             return other if one == other else Unknown()
         case list() | tuple() | dict() if type(other) in (list, tuple, dict):
             return _united_parts(one, other, depth)
-        case set() | frozenset():
-            return other if one == other else Unknown()
         case FunctionType() | ModuleType() | type() | Unknown():
             return Unknown()
         case _:
