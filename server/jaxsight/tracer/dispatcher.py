@@ -263,9 +263,8 @@ class Tracer:
         # Not errors of user code: the request is repeated.
         except (Spoilt, MoreDevices):
             raise
-        except (
-            BaseException
-        ) as error:  # user code may raise anything, SystemExit and KeyboardInterrupt included
+        # User code may raise anything, `SystemExit` and `KeyboardInterrupt` included.
+        except BaseException as error:
             problem = failure(error, at)
             if not problem.frames:
                 logger.exception("request %s failed", request.id)
@@ -409,6 +408,7 @@ class Tracer:
         problem = replace(problem, notes=(*problem.notes, *filter(None, notes)))
         if observed is None:
             observed = namespace.recorder.collect(namespace.chunks, [])
+        caveats = (*namespace.caveats, *self._platform_caveats(namespace))
         return Failed(
             request.id,
             problem,
@@ -417,22 +417,15 @@ class Tracer:
             files=self._files(namespace, read),
             executed=namespace.executed,
             reused=_reused(slice, namespace),
-            caveats=tuple(
-                caveat
-                for caveat in (*namespace.caveats, *self._platform_caveats(namespace))
-                if caveat.reason != problem.message
-            ),
+            caveats=tuple(caveat for caveat in caveats if caveat.reason != problem.message),
             asks_platform=asks_platform,
         )
 
 
 def _reused(slice: Trace, namespace: FileNamespace) -> tuple[Reused, ...]:
     """Return the chunks that were reused; fewer than requested if a chunk raised an error."""
-    return tuple(
-        Reused(sent.id, executed.id, executed.text)
-        for sent, executed in zip(slice.chunks, namespace.chunks, strict=False)
-        if sent.id != executed.id
-    )
+    pairs = zip(slice.chunks, namespace.chunks, strict=False)
+    return tuple(Reused(sent.id, ran.id, ran.text) for sent, ran in pairs if sent.id != ran.id)
 
 
 def _warm_up() -> None:

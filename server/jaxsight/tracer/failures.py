@@ -60,10 +60,7 @@ _WARNINGS = 50
 """Warnings of a trace that are sent; a loop may repeat one, and nobody reads more."""
 
 _DEPRECATIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
-_HIDING = [
-    ("ignore", None, category, None, 0)
-    for category in (DeprecationWarning, PendingDeprecationWarning)
-]
+_HIDING = [("ignore", None, category, None, 0) for category in _DEPRECATIONS[:2]]
 """Filters that Python has by default (`_py_warnings.py` and `_warnings.c` of CPython)."""
 
 _OWN_MODULES = ("warnings", "_py_warnings")
@@ -114,10 +111,8 @@ def failure(
     if isinstance(error, BaseExceptionGroup):
         # Show the first error with its frames; the notes list all of them.
         cause = cause or error.exceptions[0]
-        notes += [
-            f"{number}. {_class(type(part))}: {words(message(part))}"
-            for number, part in enumerate(error.exceptions, 1)
-        ]
+        for number, part in enumerate(error.exceptions, 1):
+            notes.append(f"{number}. {_class(type(part))}: {words(message(part))}")
     follow = cause is not None and id(cause) not in visited and len(visited) < _CHAIN
     return Failure(
         stage=stage,
@@ -200,15 +195,10 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
         if occurrences[instruction] > _REPEATS or (match is None and _is_hidden(file)):
             continue
         if match is not None:
-            chunk = match["chunk"]
             start, end, column, end_column = _position(code, lasti)
             first = start or line or 1
-            span = _moved(
-                match,
-                _condition(
-                    code.co_filename, Span(chunk, first, column, max(end, first), end_column)
-                ),
-            )
+            span = Span(match["chunk"], first, column, max(end, first), end_column)
+            span = _moved(match, _condition(file, span))
             inside = max(line_in_chunk(match, line or 0), 0)
             frame = Frame(code.co_qualname, match["path"], inside, span)
             out.append((frame, False))
@@ -296,12 +286,9 @@ def _jax_folders() -> tuple[str, ...]:
     import jax
     import jaxlib
 
-    return tuple(
-        str(Path(module.__file__).parent) + sep
-        for module in (jax, jaxlib)
-        if module.__file__
-        for sep in ("/", "\\")
-    )
+    files = (module.__file__ for module in (jax, jaxlib))
+    folders = [str(Path(file).parent) for file in files if file]
+    return tuple(folder + sep for folder in folders for sep in ("/", "\\"))
 
 
 @contextlib.contextmanager

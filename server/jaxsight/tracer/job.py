@@ -23,7 +23,9 @@ from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.stateful_call import Outcome
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
 from jaxsight.tracer.compat import config, contexts, lowering, traces
+from jaxsight.tracer.dry_runs.captured import nested
 from jaxsight.tracer.dry_runs.command_lines import default_flags
+from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.isolation import refusals
@@ -34,7 +36,6 @@ from jaxsight.wire.messages.inputs import PROGRAM, DryCall, EntryPoint, GivenCal
 from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
-    from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements
     from jaxsight.tracer.dry_runs.programs import DryRunResult, DryRuns
 
 _DEFINES = re.compile(r"\s*(?:async\s+def|def|class)\b|\s*@")
@@ -165,10 +166,8 @@ class ExecutedModule:
         Without a function, it is that of statements which define none.
         """
         observed = self.dry_run(wanted.entry, self.trace.patience * 2).observed
-        name, chunks = (
-            self.trace.function.partition(".")[0],
-            (*self.trace.chunks, *self.trace.skipped),
-        )
+        name = self.trace.function.partition(".")[0]
+        chunks = (*self.trace.chunks, *self.trace.skipped)
         own = {c.id for c in chunks if (name in c.binds if name else not _DEFINES.match(c.text))}
         inside = tuple(each for each in observed.observations if each.span.chunk in own)
         return replace(observed, observations=inside)
@@ -181,9 +180,6 @@ class ExecutedModule:
             raise refusal("inputs", f"{name} was not called in the dry run")
         call = calls[wanted.number]
         if "<locals>" in name or name.startswith(PROGRAM):
-            # Imported on first use: the first shapes do not wait for it.
-            from jaxsight.tracer.dry_runs.captured import nested
-
             return nested(call)
         return as_called(find(self.namespace, name)), call.values()
 

@@ -84,11 +84,10 @@ def _declared(request: Trace, mesh: Mesh) -> AnyMesh:
 
 def _own(request: Trace, namespace: Mapping[str, object], axes: dict[str, str]) -> AnyMesh:
     """Return the module's only mesh with the axes that the inputs name."""
-    candidates = {name: namespace.get(name) for name in request.mesh_names}
+    named = ((name, namespace.get(name)) for name in request.mesh_names)
+    candidates = [(name, mesh) for name, mesh in named if meshes.is_mesh(mesh)]
     having = {
-        name: mesh
-        for name, mesh in candidates.items()
-        if meshes.is_mesh(mesh) and axes.keys() <= meshes.sizes_of(mesh).keys()
+        name: mesh for name, mesh in candidates if axes.keys() <= meshes.sizes_of(mesh).keys()
     }
     axis, argument = next(iter(axes.items()))
     distinct = list(dict.fromkeys(having.values()))

@@ -129,11 +129,8 @@ def placements(value: object) -> list[PlacedArgument]:
         leaves, _ = nnx.flatten(value)
     except Exception:  # noqa: BLE001 - user code: tracing will raise it
         return []
-    arguments = [
-        PlacedArgument(tuple(leaf.shape), leaf.dtype, shardings.given(leaf))
-        for leaf in leaves
-        if is_array(leaf)
-    ]
+    arrays = filter(is_array, leaves)
+    arguments = [PlacedArgument(tuple(a.shape), a.dtype, shardings.given(a)) for a in arrays]
     return arguments if any(argument.sharding for argument in arguments) else []
 
 
@@ -164,12 +161,9 @@ def with_varying_numbers(value: Any, user_function: UserFunction) -> object:
     layers), the numbers of equinox modules, and all numbers for functions that a library's own
     `jit` traces.
     """
-    if (
-        user_function.jitted
-        or user_function.wrapper is not None
-        or is_number(value)
-        or (type(value) in (tuple, list) and all(type(size) is int for size in value))
-    ):
+    are_sizes = type(value) in (tuple, list) and all(type(size) is int for size in value)
+    is_jitted = user_function.jitted or user_function.wrapper is not None
+    if is_jitted or is_number(value) or are_sizes:
         return value
     structure: jax.tree_util.PyTreeDef
     leaves, structure = jax.tree_util.tree_flatten(

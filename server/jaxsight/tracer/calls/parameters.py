@@ -69,14 +69,12 @@ def bound(
         name = parameter.name
         match parameter.kind:
             case inspect.Parameter.VAR_POSITIONAL:
-                indices = sorted(
-                    (int(match["index"]), key)
-                    for key in unbound
-                    if (match := _ITEM.fullmatch(key)) is not None and match["name"] == name
-                )
+                items = [match for match in map(_ITEM.fullmatch, unbound) if match is not None]
+                own = [match for match in items if match["name"] == name]
                 if name in unbound:
                     args += unbound.pop(name)
-                args += [unbound.pop(key) for _, key in indices]
+                own.sort(key=lambda match: (int(match["index"]), match[0]))
+                args += [unbound.pop(match[0]) for match in own]
             case inspect.Parameter.VAR_KEYWORD:
                 var_keyword = parameter
             case kind if name in unbound:

@@ -135,12 +135,11 @@ def _lift(change: Change, still_used: set[int]) -> list[Lift]:
     for at, leaf in enumerate(leaves):
         if is_number(leaf):
             # If it becomes an array in the first call, it is one in all later calls.
-            if structure == structure_after and is_array(after[at]):
-                places.append(at)
-        elif (
-            is_array(leaf) and not isinstance(leaf, jax.core.Tracer) and id(leaf) not in still_used
-        ):
-            places.append(at)
+            is_lifted = structure == structure_after and is_array(after[at])
+        else:
+            is_known = is_array(leaf) and not isinstance(leaf, jax.core.Tracer)
+            is_lifted = is_known and id(leaf) not in still_used
+        places += [at] if is_lifted else []
     return [Lift(change, ArraysIn(structure, leaves, places))] if places else []
 
 
@@ -174,12 +173,8 @@ def _arrays(value: object) -> list[object]:
                 arrays.append(leaf)
             elif id(leaf) not in visited:
                 visited[id(leaf)] = leaf
-                waiting += [
-                    value
-                    for kind, target in mutable_contents.kinds(leaf)
-                    if not issubclass(type(leaf), type)
-                    for value in kind.read(target)[1]
-                ]
+                kinds = () if issubclass(type(leaf), type) else mutable_contents.kinds(leaf)
+                waiting += [value for kind, target in kinds for value in kind.read(target)[1]]
     return arrays
 
 
@@ -229,9 +224,8 @@ class StatefulCall:
 
     def again(self) -> StatefulCall:
         """Return the same call with the state that the last one replaced as inputs."""
-        return StatefulCall(
-            self.user_function, self._inputs, self.lifts, tuple(self._holders.values())
-        )
+        holders = tuple(self._holders.values())
+        return StatefulCall(self.user_function, self._inputs, self.lifts, holders)
 
     @property
     def function(self) -> Callable[..., list[object]]:
@@ -294,14 +288,11 @@ class StatefulCall:
         for name, value in by_name.items():
             for leaf in jax.tree_util.tree_leaves(value, is_leaf=nnx.is_node):
                 owner_by_node.setdefault(id(leaf), name)
-        owners = [
-            *[owner_by_node.get(id(node), "") for node in nodes],
-            *(holding.label for holding in self._holders.values()),
-        ]
+        owners = [owner_by_node.get(id(node), "") for node in nodes]
+        owners += [holding.label for holding in self._holders.values()]
         returns = not self.user_function.pure
-        with Watch(
-            self.user_function.call, by_name if returns else static_leaves(by_name)
-        ) as watch:
+        watched = by_name if returns else static_leaves(by_name)
+        with Watch(self.user_function.call, watched) as watch:
             arrays = {label: iter(jax.tree_util.tree_leaves(tree)) for label, tree in state.items()}
             for lift in self._lifted:
                 values = [next(arrays[lift.change.label]) for _ in lift.old.places]

@@ -151,9 +151,8 @@ def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[Traced,
             structure: jax.tree_util.PyTreeDef = jax.tree_util.tree_structure(stage.out_info)
             program = nnx.JittedProgram(stage, structure, 0, structure.num_leaves, ())
         updates.add_all(watch)
-    names = (
-        parameter(user_function, key) if isinstance(key, int) else key for key in program.updated
-    )
+    keys = program.updated
+    names = (parameter(user_function, key) if isinstance(key, int) else key for key in keys)
     updates.names = dict.fromkeys((*names, *updates.names))
     outcome = Outcome(program.structure, start=program.start, count=program.count)
     updates.note(outcome)

@@ -101,9 +101,8 @@ def _differentiable(args: Sequence[object], function: str) -> list[int]:
 
 def _is_inexact(arg: object) -> bool:
     leaves = jax.tree_util.tree_leaves(arg)
-    return bool(leaves) and all(
-        is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves
-    )
+    are_arrays = bool(leaves) and all(map(is_array, leaves))
+    return are_arrays and all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves)
 
 
 def _mapped(leaf: object) -> object:

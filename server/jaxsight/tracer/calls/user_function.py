@@ -55,10 +55,9 @@ class UserFunction:
     @property
     def donates(self) -> tuple[bool, bool]:
         """Whether the buffers of the first argument, and those of the others, are donated."""
-        donates_first, donates_others = (
-            getattr(self.wrapper, name, False) for name in ("donate_first", "donate_rest")
-        )
-        return bool(self.pure and donates_first), bool(self.pure and donates_others)
+        wrapper = self.wrapper if self.pure else None
+        first, others = (getattr(wrapper, f"donate_{which}", False) for which in ("first", "rest"))
+        return bool(first), bool(others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,10 @@ _OURS = (
 """Errors that a program has because its arrays have no values, or its effects are refused."""
 _ABOUT_US = re.compile(r"Tracer|\bUnknown\b|<unknown>")
 """Messages about a tracer, or about something unknown."""
+ENDING = (CancelledByServer, TookTooLong, GeneratorExit, MemoryError)
+"""Errors that end the whole run or the generator, not only a branch or a statement."""
+_UNBOUND = object()
+"""Stands for the value of a variable that is not bound."""
 _LEAVING = ("break", "continue", "return", "raise")
 """How branches leave, in the order in which one is chosen where they differ."""
 _Statement = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[int, int]]
@@ -164,8 +168,7 @@ class Fork:
         branches = self._branches
         del branches.forks[branches.forks.index(self) :]
         branches.note_condition()
-        # These end the whole run or the generator, not only the branch.
-        if isinstance(error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError):
+        if isinstance(error, ENDING):
             return False
         frame = sys._getframe(1)
         left = (error.how, error.value) if isinstance(error, LeftBranch) else ("raise", error)
@@ -200,13 +203,11 @@ class Fork:
             raise error
         self.leaves, self.result = kind, united([end.value for end in ends])
         changed = self._unite_objects([end.contents for end in ends])
-        names = {name for end in ends for name in end.names}
-        self._now = {
-            name: Unknown()
-            if any(name not in end.names or id(end.names[name]) in changed for end in ends)
-            else united([end.names[name] for end in ends])
-            for name in names
-        }
+        self._now = {}
+        for name in {name for end in ends for name in end.names}:
+            values = [end.names.get(name, _UNBOUND) for end in ends]
+            is_known = not any(each is _UNBOUND or id(each) in changed for each in values)
+            self._now[name] = united(values) if is_known else Unknown()
 
     def _unite_objects(self, contents: list[list[object]]) -> set[int]:
         """Give objects what branches leave in them; return the ids of those that are unknown."""
@@ -233,16 +234,14 @@ class Fork:
 
     def _differing(self, ends: list[_End]) -> set[str]:
         """Return the variables that differ at the ends of branches, or whose objects do."""
-        objects = {
-            id(each)
-            for index, each in enumerate(self._objects)
-            if united([end.contents[index] for end in ends]) is not ends[-1].contents[index]
-        }
+        by_object = zip(self._objects, *(end.contents for end in ends), strict=True)
+        objects = {id(each) for each, *every in by_object if united(every) is not every[-1]}
+        by_name = {name: [end.names.get(name, _UNBOUND) for end in ends] for name in self._names}
         return {
             name
-            for name in self._names
-            if any(name not in end.names or id(end.names[name]) in objects for end in ends)
-            or united([end.names[name] for end in ends]) is not ends[-1].names[name]
+            for name, values in by_name.items()
+            if any(each is _UNBOUND or id(each) in objects for each in values)
+            or united(values) is not values[-1]
         }
 
     def _recurses(self, frame: FrameType | None) -> bool:

@@ -59,11 +59,9 @@ class Captured:
     @property
     def is_sized(self) -> bool:
         """Whether arrays or numbers in it follow from sizes that are unknown."""
-        return any(
-            unknown_sizes.formula(number)
-            for leaf in jax.tree_util.tree_leaves(self.leaves)
-            for number in ([leaf] if isinstance(leaf, int) else getattr(leaf, "shape", ()))
-        )
+        leaves = jax.tree_util.tree_leaves(self.leaves)
+        sizes = ([leaf] if isinstance(leaf, int) else getattr(leaf, "shape", ()) for leaf in leaves)
+        return any(unknown_sizes.formula(number) for each in sizes for number in each)
 
 
 def captured(value: object) -> Captured:
@@ -187,10 +185,8 @@ class NotedCall:
     @property
     def types(self) -> str:
         """A text that equal calls share."""
-        parts = (
-            (name, str(value.structure.pure), [_type_of(leaf) for leaf in value.leaves])
-            for name, value in self.arguments.items()
-        )
+        named = self.arguments.items()
+        parts = ((n, str(v.structure.pure), [*map(_type_of, v.leaves)]) for n, v in named)
         return repr((*parts, self.unknown))
 
 

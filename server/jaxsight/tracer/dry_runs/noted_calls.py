@@ -239,10 +239,8 @@ def called_by(
     It is `None` if there is none, or if a transformation such as `vmap` passes parts of arguments.
     """
     for _ in range(_WRAPPERS):
-        kind = type(function)
-        if _MAPS.search(kind.__name__) or (
-            kind is FunctionType and _MAPS.search(function.__code__.co_name)
-        ):
+        name = function.__code__.co_name if type(function) is FunctionType else ""
+        if _MAPS.search(type(function).__name__) or _MAPS.search(name):
             return None
         if isinstance(function, functools.partial):
             args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}

@@ -239,10 +239,8 @@ class _Run:
         own = {function for chunk in self._request.chunks for function in chunk.binds}
         ran = tuple(name for name in runtime.ran if name.partition(".")[0] in own)
         fed, errors = tuple(runtime.fed), (*self._of_statements(), *runtime.errors)
-        sizes = {
-            name: (self._line(file, line), number)
-            for name, (file, line, number) in unknown.sizes.places.items()
-        }
+        places = unknown.sizes.places.items()
+        sizes = {name: (self._line(file, line), number) for name, (file, line, number) in places}
         return DryRunResult(
             calls, ran, fed, self._files, edges, stable, observed, errors, sizes, self._fails
         )

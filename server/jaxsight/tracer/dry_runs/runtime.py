@@ -19,7 +19,14 @@ from jaxsight.rewriting.nodes import DRY
 from jaxsight.rewriting.rewriter import Entry
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.dry_runs import captured
-from jaxsight.tracer.dry_runs.branches import Branches, LeftBranch, Manager, Surviving, is_ours
+from jaxsight.tracer.dry_runs.branches import (
+    ENDING,
+    Branches,
+    LeftBranch,
+    Manager,
+    Surviving,
+    is_ours,
+)
 from jaxsight.tracer.dry_runs.captured import NotedCall
 from jaxsight.tracer.dry_runs.command_lines import starts
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced, called_by, compiled_as
@@ -40,7 +47,6 @@ from jaxsight.tracer.dry_runs.values.unknown import (
 )
 from jaxsight.tracer.failures import message
 from jaxsight.tracer.importing import placeholders
-from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
 from jaxsight.tracer.states.inside import is_in_haiku
 from jaxsight.wire.observations import ProgramError
 
@@ -143,9 +149,7 @@ class DryRuntime(Branches):
 
     def failed(self, error: BaseException) -> None:
         """Let the program survive an error, unless it is not ours to catch."""
-        if not self.is_active or isinstance(
-            error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError | LeftBranch
-        ):
+        if not self.is_active or isinstance(error, (*ENDING, LeftBranch)):
             raise error
         # A branch that exits is not the end of the others.
         if isinstance(error, SystemExit) and self.forks:

@@ -232,9 +232,8 @@ def guess_caveat(
     count = devices.simulated()
     if count is None:
         return None
-    chooses = _CHOOSES.search(reading.text) is not None and any(
-        _DISTRIBUTES.search(chunk.text) for chunk in chunks
-    )
+    distributes = any(_DISTRIBUTES.search(chunk.text) for chunk in chunks)
+    chooses = distributes and _CHOOSES.search(reading.text) is not None
     sizes = [mesh.size for mesh in distributed.meshes(names.values())]
     if not chooses and count not in (*sizes, *distributed.mesh_sizes(jaxpr)):
         return None

@@ -169,16 +169,12 @@ class FileNamespace:
         if not acted:
             return False
         # A chunk moved past one that acts would be executed again, and lose its effects.
-        acted_before_by_text = {
-            execution.chunk.text: execution.acted_before for execution in self._executions
-        }
+        acted_before_by_text = {each.chunk.text: each.acted_before for each in self._executions}
         acted_before = 0
         for index, chunk in enumerate(request.chunks):
-            if chunk.key not in executed and (
-                chunk.acts
-                or (chunk.executes and index < last)
-                or acted_before_by_text.get(chunk.text, acted_before) != acted_before
-            ):
+            has_moved = acted_before_by_text.get(chunk.text, acted_before) != acted_before
+            acts = chunk.acts or (chunk.executes and index < last)
+            if chunk.key not in executed and (acts or has_moved):
                 return True
             acted_before += chunk.acts
         return False
@@ -216,9 +212,7 @@ class FileNamespace:
     @property
     def warnings(self) -> tuple[Warned, ...]:
         """Python's warnings in the execution of the slice's chunks."""
-        return tuple(
-            dict.fromkeys(warning for execution in self.slice for warning in execution.warnings)
-        )
+        return tuple(dict.fromkeys(warning for each in self.slice for warning in each.warnings))
 
     def cancel(self) -> None:
         """Stop user code at its next observed expression or chunk; any thread may call this."""
@@ -245,9 +239,8 @@ class FileNamespace:
 
     def importer_of(self, file: str) -> Chunk | None:
         """Return the first chunk whose execution imported a file of the project, if any did."""
-        importing = (
-            e.chunk for e in self.slice if file in self._imports.modules.files_of(set(e.imports))
-        )
+        files_of = self._imports.modules.files_of
+        importing = (each.chunk for each in self.slice if file in files_of(set(each.imports)))
         return next(importing, None)
 
     def imported_by(self, request: Trace) -> Collection[str] | None:
@@ -255,9 +248,8 @@ class FileNamespace:
         executed = {identity[0]: execution for identity, execution in self._executions.items()}
         if any(chunk.key not in executed for chunk in request.chunks):
             return None
-        return self._imports.modules.files_of(
-            {name for chunk in request.chunks for name in executed[chunk.key].imports}
-        )
+        names = {name for chunk in request.chunks for name in executed[chunk.key].imports}
+        return self._imports.modules.files_of(names)
 
     def trim(self) -> None:
         """Drop executions that are unlikely to be needed again."""
@@ -412,14 +404,9 @@ class FileNamespace:
             execution.failed = True
             execution.missing = _missing(error)
             # A name may be missing because an earlier chunk failed that binds it.
-            if not (
-                isinstance(error, NameError)
-                and any(
-                    error.name in earlier.chunk.binds
-                    for earlier in self.slice
-                    if earlier is not execution and (earlier.caveat or earlier.failed)
-                )
-            ):
+            others = [each for each in self.slice if each is not execution]
+            lost = {n for each in others if each.caveat or each.failed for n in each.chunk.binds}
+            if not isinstance(error, NameError) or error.name not in lost:
                 execution.caveat = f"raised {one_line(error)}"
                 execution.error = program_error(error, [each.chunk.text for each in self.slice])
 

@@ -110,9 +110,8 @@ def _assigns_beyond(text: str) -> bool:
         match node:
             case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
                 own.add(name)
-            case (
-                ast.Attribute(ctx=ast.Store() | ast.Del())
-                | ast.Subscript(ctx=ast.Store() | ast.Del())
+            case ast.Attribute(ctx=context) | ast.Subscript(ctx=context) if not isinstance(
+                context, ast.Load
             ):
                 root: ast.expr = node
                 while isinstance(root, ast.Attribute | ast.Subscript):

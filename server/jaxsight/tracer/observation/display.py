@@ -53,13 +53,11 @@ def without_arrays(value: object) -> str | None:
     if modules.kind(type(value)) != modules.NAMED or not dataclasses.is_dataclass(value):
         return None
     own = modules.attributes(value)
-    settings = [
-        f"{field.name}={_plain(own[field.name])}"
-        for field in dataclasses.fields(value)
-        if type(own.get(field.name)) in (bool, int, float, str)
-        and own[field.name] is not field.default
-    ]
-    return f"{type(value).__name__}({', '.join(settings)})"
+    fields = [(each, own.get(each.name)) for each in dataclasses.fields(value)]
+    plain = [(each, part) for each, part in fields if type(part) in (bool, int, float, str)]
+    changed = ((each.name, part) for each, part in plain if part is not each.default)
+    settings = ", ".join(f"{name}={_plain(part)}" for name, part in changed)
+    return f"{type(value).__name__}({settings})"
 
 
 def array(value: object) -> str | None:
@@ -227,10 +225,8 @@ def _of_nnx(value: object) -> Parts | None:
 def _is_data(part: object) -> bool:
     """Return whether an attribute of an NNX object is an array, or may hold arrays."""
     if isinstance(part, tuple | list | dict):
-        return any(
-            hasattr(leaf, "dtype") or modules.is_variable(leaf)
-            for leaf in jax.tree_util.tree_leaves(part, is_leaf=_is_whole)
-        )
+        leaves = jax.tree_util.tree_leaves(part, is_leaf=_is_whole)
+        return any(hasattr(leaf, "dtype") or modules.is_variable(leaf) for leaf in leaves)
     return hasattr(type(part), "dtype") or is_node(part)
 
 
@@ -274,6 +270,5 @@ def flattened(value: object) -> tuple[list[object], jax.tree_util.PyTreeDef]:
 def is_flattened_by_user(kind: type) -> bool:
     """Return whether JAX calls the user's code to flatten values of a class."""
     code = getattr(registrations.flattening(kind), "__code__", None)
-    return (
-        isinstance(code, CodeType) and code_origins.of_file(code.co_filename) == code_origins.USER
-    )
+    file = code.co_filename if isinstance(code, CodeType) else None
+    return file is not None and code_origins.of_file(file) == code_origins.USER

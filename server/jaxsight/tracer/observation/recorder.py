@@ -12,6 +12,7 @@ import bisect
 import contextlib
 import dataclasses
 import functools
+import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -238,10 +239,8 @@ class Recorder:
             SyntaxError: (or ValueError, RecursionError, MemoryError) it cannot be compiled.
         """
         instrument = functools.partial(self.instrument, chunk=chunk.id, key=chunk.key, again=again)
-        alone = chunk_file(real_file(file), chunk.id)
-        return compiled(
-            chunk.text, file, instrument, above=chunk.above, flags=flags, parsed_as=alone
-        )
+        alone, above = chunk_file(real_file(file), chunk.id), chunk.above
+        return compiled(chunk.text, file, instrument, above=above, flags=flags, parsed_as=alone)
 
     def forget(self, chunk: str, key: str) -> None:
         """Remove a chunk that is no longer needed, and its observations."""
@@ -416,13 +415,9 @@ class Recorder:
 
     def unfinished(self) -> list[jaxprs.Reached]:
         """Return the inner jaxprs of running traces; call this while an exception holds them."""
-        return [
-            reached
-            for context in self._contexts.values()
-            for reached in jaxprs.reached_from(
-                traces.equations(context.trace()), context.situation.inside
-            )
-        ]
+        running = [(traces.equations(c.trace()), c.situation) for c in self._contexts.values()]
+        reached = (jaxprs.reached_from(equations, at.inside) for equations, at in running)
+        return [*itertools.chain.from_iterable(reached)]
 
 
 def _last_passes(contexts: list[_Context]) -> list[_Context]:
@@ -430,8 +425,5 @@ def _last_passes(contexts: list[_Context]) -> list[_Context]:
     passes = [run for context in contexts for run in context.situation.passes]
     ordered = sorted(passes, key=lambda run: run.at)
     latest = {(run.loop, run.staged): run.at for run in ordered}
-    return [
-        context
-        for context in contexts
-        if all(latest[run.loop, run.staged] == run.at for run in context.situation.passes)
-    ]
+    ended = {id(run) for run in passes if latest[run.loop, run.staged] != run.at}
+    return [each for each in contexts if ended.isdisjoint(map(id, each.situation.passes))]

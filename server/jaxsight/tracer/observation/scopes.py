@@ -245,11 +245,9 @@ def _name_in(variables: Mapping[str, object], module: object) -> str:
     An item of a list is preferred to the variable of a loop over the list.
     """
     places = [(name, value) for name, value in variables.items() if name not in ("args", "kwargs")]
-    places += [
-        (f"{name}.{attribute}".removeprefix("self."), part)
-        for name, value in places
-        for attribute, part in modules.attributes(value).items()
-    ]
+    for name, value in [*places]:
+        inside = modules.attributes(value).items()
+        places += [(f"{name}.{key}".removeprefix("self."), part) for key, part in inside]
     for name, value in places:
         if (steps := modules.path_of_item(value, module)) is not None:
             return name + "".join(modules.labels(steps))

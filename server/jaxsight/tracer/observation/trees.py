@@ -88,13 +88,10 @@ class _Builder:
             return _Node(text, 1, elements if is_parameter else 0, avals.size(aval))
         if modules.is_variable(value):
             return self._variable(value, depth)
-        if (
-            isinstance(value, str | bytes | int | float | complex | None)
-            # A cycle: the value contains itself.
-            or id(value) in self._around
-        ):
-            return None
-        contents = display.parts_of(value)
+        is_plain = isinstance(value, str | bytes | int | float | complex | None)
+        # A cycle if the value is around: it contains itself.
+        is_leaf = is_plain or id(value) in self._around
+        contents = None if is_leaf else display.parts_of(value)
         if contents is None:
             return None
         self._around.add(id(value))
@@ -136,11 +133,8 @@ def _class_text(value: object, found: display.Parts) -> str:
         return cls.__name__
     if not modules.kind(cls) or code_origins.of_module(str(cls.__module__)) != code_origins.USER:
         return found.name
-    settings = [
-        f"{name}={setting!r}"
-        for name, setting in modules.attributes(value).items()
-        if type(setting) in (bool, int, float, str) and not name.startswith("_")
-    ]
+    own = [(n, v) for n, v in modules.attributes(value).items() if not n.startswith("_")]
+    settings = [f"{n}={v!r}" for n, v in own if type(v) in (bool, int, float, str)]
     short = [text for text in settings if len(text) <= _LONGEST_SETTING][:_SHOWN_SETTINGS]
     return f"{found.name}({', '.join(short)})" if short else found.name
 

@@ -127,9 +127,8 @@ def path(module: object, part: object) -> Steps | None:
         for step, inner in _parts(value):
             if inner is part:
                 return (*steps, step)
-            if id(inner) not in visited and (
-                isinstance(inner, dict | list | tuple) or bool(kind(type(inner)))
-            ):
+            holds_parts = isinstance(inner, dict | list | tuple) or kind(type(inner))
+            if id(inner) not in visited and holds_parts:
                 visited.add(id(inner))
                 waiting.append((inner, (*steps, step)))
     return None

@@ -122,9 +122,7 @@ class _Class(ContentsKind[type]):
     """The attributes of a class."""
 
     def read(self, target: type) -> Contents:
-        names = [
-            name for name in vars(target) if not (name.startswith("__") and name.endswith("__"))
-        ]
+        names = [n for n in vars(target) if not (n.startswith("__") and n.endswith("__"))]
         return [*names], [vars(target)[name] for name in names]
 
     def write(self, target: type, key: Any, value: object) -> None:

@@ -151,9 +151,9 @@ class NodeWatch:
         graphs, after = self._read()
         structural = [not equal(*pair) for pair in zip(self._graphs, graphs, strict=True)]
         before = [dict(leaves) for leaves in self._before]
+        pairs = zip(before, after, strict=True)
         changed = [
-            tuple((path, leaf) for path, leaf in now if old.get(path) is not leaf)
-            for old, now in zip(before, after, strict=True)
+            tuple((at, leaf) for at, leaf in now if old.get(at) is not leaf) for old, now in pairs
         ]
         if not any(structural) and not any(changed):
             return [None] * len(self._nodes)
@@ -162,9 +162,8 @@ class NodeWatch:
         changes: list[NodeChange | None] = []
         for leaves, new, is_structural in zip(after, changed, structural, strict=True):
             arrays = tuple(leaf for _, leaf in (leaves if complete else new))
-            changes.append(
-                NodeChange(arrays, new, is_structural) if complete or new or is_structural else None
-            )
+            has_changed = complete or new or is_structural
+            changes.append(NodeChange(arrays, new, is_structural) if has_changed else None)
         return changes
 
 

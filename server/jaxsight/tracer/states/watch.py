@@ -202,9 +202,8 @@ class Watch:
             if own_class:
                 label = location.label if location.code and location.label else value.__name__
                 self._save(CLASS, value, _Location(label, location.own, location.code), value)
-                self._waiting.extend(
-                    (_Location("", location.own, True), base) for base in value.__bases__
-                )
+                around = _Location("", location.own, True)
+                self._waiting.extend((around, base) for base in value.__bases__)
             return
         if package not in _CONTAINERS:
             location = _Location(location.label, location.own and own_class, location.code)

@@ -131,11 +131,9 @@ class PandasTable(Unknown):
     def __getitem__(self, key: object) -> object:
         if isinstance(key, str):
             return _of_shape(self._whole.axis_size(0))
-        return (
-            PandasTable(len(key), self._whole)
-            if isinstance(key, list)
-            else PandasTable(self._columns)
-        )
+        if isinstance(key, list):
+            return PandasTable(len(key), self._whole)
+        return PandasTable(self._columns)
 
 
 def _of_shape(*shape: object) -> Unknown:
@@ -228,9 +226,9 @@ class Dataset:
         return self._size
 
 
-_KEEPING_ELEMENTS = frozenset(
-    ["as_numpy_iterator", "cache", "prefetch", "shuffle", "with_options", "apply_options"]
-)
+_KEEPING_ELEMENTS = (
+    "as_numpy_iterator", "cache", "prefetch", "shuffle", "with_options", "apply_options",
+)  # fmt: skip
 """Methods of `tf.data.Dataset` that leave the elements as they are."""
 
 
@@ -301,10 +299,8 @@ def _arrays(name: str, *args: object, **kwargs: object) -> object:
         return Unknown()
     shape = known.shape[:2] if known.shape[2] == 1 else known.shape
     label = (1,) if name.startswith("cifar") else ()
-    return tuple(
-        (jnp.zeros((size, *shape), jnp.uint8), jnp.zeros((size, *label), jnp.uint8))
-        for _, size in known.splits
-    )
+    shapes = [((size, *shape), (size, *label)) for _, size in known.splits]
+    return tuple((jnp.zeros(x, jnp.uint8), jnp.zeros(y, jnp.uint8)) for x, y in shapes)
 
 
 def _as_numpy(data: object) -> object:

@@ -59,11 +59,8 @@ def _united_parts(one: Value, other: Value, depth: int) -> object:
     is_dict = isinstance(other, dict)
     if len(one) != len(other) or (is_dict and [*one] != [*other]):
         return Unknown()
-    pairs = (
-        zip(one.values(), other.values(), strict=True) if is_dict else zip(one, other, strict=True)
-    )
-    parts = [_united(a, b, depth - 1) for a, b in pairs]
-    olds = other.values() if is_dict else other
+    news, olds = (each.values() if is_dict else each for each in (one, other))
+    parts = [_united(a, b, depth - 1) for a, b in zip(news, olds, strict=True)]
     if all(part is old for part, old in zip(parts, olds, strict=True)):
         return other
     return dict(zip(other, parts, strict=True)) if is_dict else type(other)(parts)

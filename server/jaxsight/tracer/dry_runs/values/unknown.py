@@ -220,11 +220,9 @@ def typed(
         return function(*args, **kwargs)
 
     known = [getattr(leaves[place], "_type", None) or ANY for place in places]
-    origin = tuple(
-        (frame.f_code, frame.f_lasti)
-        for frame in code_origins.outwards(sys._getframe(1))
-        if code_origins.is_users_file(frame.f_code.co_filename)
-    )
+    frames = [*code_origins.outwards(sys._getframe(1))]
+    own = [frame for frame in frames if code_origins.is_users_file(frame.f_code.co_filename)]
+    origin = tuple((frame.f_code, frame.f_lasti) for frame in own)
     others = (each for place, each in enumerate(leaves) if place not in places)
     texts = (str(jax.typeof(each)) if is_array(each) else repr(each) for each in others)
     key = (origin, function.__name__, *known, *texts)
