@@ -72,15 +72,8 @@ class ExecutedModule:
         """Return what a program calls the functions of the file with."""
         if self.dry_runs is None or self.statements is None:
             raise refusal("inputs", "programs are not run dry here")
-        ran = self.dry_runs().ran(
-            self.trace,
-            self.namespace,
-            self.recorder,
-            entry,
-            patience,
-            self.statements(),
-            self._trace_given,
-        )
+        about = self.trace, self.namespace, self.recorder, entry, patience, self.statements()
+        ran = self.dry_runs().ran(*about, self._trace_given)
         self.files.update(ran.files)
         return ran
 

@@ -85,10 +85,8 @@ def _declared(request: Trace, mesh: Mesh) -> AnyMesh:
 def _own(request: Trace, namespace: Mapping[str, object], axes: dict[str, str]) -> AnyMesh:
     """Return the module's only mesh with the axes that the inputs name."""
     named = ((name, namespace.get(name)) for name in request.mesh_names)
-    candidates = [(name, mesh) for name, mesh in named if meshes.is_mesh(mesh)]
-    having = {
-        name: mesh for name, mesh in candidates if axes.keys() <= meshes.sizes_of(mesh).keys()
-    }
+    sized = [(n, mesh, meshes.sizes_of(mesh)) for n, mesh in named if meshes.is_mesh(mesh)]
+    having = {name: mesh for name, mesh, sizes in sized if axes.keys() <= sizes.keys()}
     axis, argument = next(iter(axes.items()))
     distinct = list(dict.fromkeys(having.values()))
     if len(distinct) == 1:
@@ -179,6 +177,10 @@ class _Call:
         return None if meshes.has_in_shardings(self.user_function.call) else self.mesh
 
 
+_Evaluated = tuple[dict[str, object], tuple[object, ...], nnx.NodeTree]
+"""The objects behind the names of an expression, which validate its value: leaves, structure."""
+
+
 class Evaluator:
     """Evaluates example inputs with a cache of `=` expressions; there is one per process.
 
@@ -189,10 +191,7 @@ class Evaluator:
     def __init__(self, *, concrete: bool = False, keeps_numbers: bool = False) -> None:
         self._concrete = concrete
         self._keeps_numbers = keeps_numbers
-        self._evaluated: Recent[
-            object, tuple[dict[str, object], tuple[object, ...], nnx.NodeTree]
-        ] = Recent(_REMEMBERED)
-        """Leaves and structures of values, and the objects of the names that validate them."""
+        self._evaluated: Recent[object, _Evaluated] = Recent(_REMEMBERED)
 
     def mesh(self, request: Trace, namespace: Mapping[str, object]) -> AnyMesh | None:
         """Return the mesh of the example inputs, under which the function is to be traced.

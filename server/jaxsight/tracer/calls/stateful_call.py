@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -264,9 +265,8 @@ class StatefulCall:
         pure = self._call.filled(jax.tree_util.tree_leaves((args, kwargs)))
         (args, kwargs), nodes = self._split.merge(pure)
         outcome = Outcome()
-        results, updates = self._run(
-            args, kwargs, nodes, state, lambda returned: _results(returned, outcome)
-        )
+        read = functools.partial(_results, outcome=outcome)
+        results, updates = self._run(args, kwargs, nodes, state, read)
         updates.note(outcome)
         self.outcome, self.lifts = outcome, updates.lifts
         return [*results, *updates.arrays]
@@ -310,10 +310,8 @@ class StatefulCall:
 
 def static_leaves(by_name: dict[str, object]) -> dict[str, list[object]]:
     """Return the leaves of arguments other than arrays, which a library passes on unchanged."""
-    return {
-        name: [leaf for leaf in jax.tree_util.tree_leaves(value) if not is_array(leaf)]
-        for name, value in by_name.items()
-    }
+    leaves = {name: jax.tree_util.tree_leaves(value) for name, value in by_name.items()}
+    return {name: [*itertools.filterfalse(is_array, each)] for name, each in leaves.items()}
 
 
 def _results(returned: object, outcome: Outcome) -> list[object]:

@@ -12,7 +12,8 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
+from types import FrameType
+from typing import Any
 
 import jax
 
@@ -66,6 +67,7 @@ _Statement = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[int,
 """A statement: the conditions of its branches, for people; the variables that it binds; variables
 with objects that it may change; numbers of the loop and of the `try` around it, 0 without one.
 """
+_Thunk = Callable[[], object]
 _OPERATORS: Mapping[str, Callable[[Value, Value], object]] = {
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le,
     "Gt": operator.gt, "GtE": operator.ge, "Is": operator.is_, "IsNot": operator.is_not,
@@ -159,12 +161,7 @@ class Fork:
         self._branches.forks.append(self)
         self._branches.note_condition()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, _kind: object, error: object, _traceback: object) -> bool:
         branches = self._branches
         del branches.forks[branches.forks.index(self) :]
         branches.note_condition()
@@ -276,16 +273,10 @@ class Surviving(contextlib.AbstractContextManager[object]):
         self._entered = manager
         return shaped_like(self.template) if is_unknown(value) else value
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        entered = self._entered
-        if isinstance(error, LeftBranch):  # the context sees that its body ends
-            kind = error = traceback = None
-        return entered.__exit__(kind, error, traceback) if entered is not None else None
+    def __exit__(self, *error: object) -> bool | None:
+        # The context sees that its body ends.
+        shown: Any = (None, None, None) if isinstance(error[1], LeftBranch) else error
+        return self._entered.__exit__(*shown) if self._entered is not None else None
 
 
 @dataclass
@@ -400,12 +391,7 @@ class Branches:
         others = self.returned.pop(frame, ()) if how == "return" else ()
         return united([*others, value])
 
-    def chosen(
-        self,
-        test: Callable[[], object],
-        first: Callable[[], object],
-        second: Callable[[], object],
-    ) -> object:
+    def chosen(self, test: _Thunk, first: _Thunk, second: _Thunk) -> object:
         """Return the value of a conditional expression."""
         truth = self._tested(test)
         if truth is not None:
@@ -414,7 +400,7 @@ class Branches:
         values = [self._evaluated(first), self._evaluated(second)]
         return united([value for value in values if value is not _FAILED] or [Unknown()])
 
-    def logical(self, decides: bool, *parts: Callable[[], object]) -> object:
+    def logical(self, decides: bool, *parts: _Thunk) -> object:
         """Return the value of `or`, which something true decides, or of `and`."""
         *first, last = parts
         is_known = True
@@ -429,7 +415,7 @@ class Branches:
         value = self._evaluated(last)
         return value if value is decides else Unknown()
 
-    def holds(self, test: Callable[[], object]) -> object:
+    def holds(self, test: _Thunk) -> object:
         """Return the condition of an `assert`; an unknown one holds."""
         if not self.is_active:
             return test()
@@ -463,14 +449,14 @@ class Branches:
         number = len(right) * left if is_size(left) else len(left) * right
         return sizes.of_length(number)
 
-    def _tested(self, test: Callable[[], object]) -> bool | None:
+    def _tested(self, test: _Thunk) -> bool | None:
         try:
             value = test()
         except Exception as error:  # noqa: BLE001 - user code
             value = self.untested(error)
         return self.truth(value)
 
-    def _evaluated(self, expression: Callable[[], object]) -> object:
+    def _evaluated(self, expression: _Thunk) -> object:
         """Return the value of an expression that may not be evaluated; `_FAILED` if it fails."""
         try:
             return expression()

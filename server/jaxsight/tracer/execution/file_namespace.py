@@ -323,10 +323,7 @@ class FileNamespace:
         if execution.stopped:
             execution.caveat = f"was stopped after {request.patience:g} s and skipped"
         else:
-            with (
-                observed(self.recorder, execution),
-                collected_from_chunk(warned),
-            ):
+            with observed(self.recorder, execution), collected_from_chunk(warned):
                 self._exec(code, execution, request)
         if before is not None and not only_binds:
             end_children()  # nothing outlives its statement
@@ -339,12 +336,9 @@ class FileNamespace:
         execution.absences = tuple(placeholders.uses)
         placeholders.uses.clear()
         execution.warnings = tuple(warned)
-        execution.bindings = {
-            name: value
-            for name, value in self.names.items()
-            if (names.get(name, _ABSENT) is not value or name in chunk.binds)
-            and name != "__warningregistry__"
-        }
+        items = ((n, value) for n, value in self.names.items() if n != "__warningregistry__")
+        bindings = {n: v for n, v in items if n in chunk.binds or names.get(n, _ABSENT) is not v}
+        execution.bindings = bindings
         execution.unbound = tuple(names.keys() - self.names.keys())
         for name in (*execution.unbound, *execution.bindings):
             if not execution.caveat and self._is_missed(names.get(name)):

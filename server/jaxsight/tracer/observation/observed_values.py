@@ -57,10 +57,9 @@ class SiteValues:
 
     def moved(self, outer: int, inside: tuple[str, ...]) -> SiteValues:
         """Return the values with the stages `inside` instead of the first `outer` ones."""
-        described = {
-            key: dataclasses.replace(value, inside=(*inside, *value.inside[outer:]))
-            for key, value in self.described.items()
-        }
+        pairs = self.described.items()
+        scopes = ((key, seen, (*inside, *seen.inside[outer:])) for key, seen in pairs)
+        described = {key: dataclasses.replace(seen, inside=within) for key, seen, within in scopes}
         return SiteValues(described=described, more=self.more)
 
 

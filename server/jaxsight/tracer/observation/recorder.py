@@ -128,20 +128,17 @@ class JaxprObservations:
         for reached in results:
             by_variant = self._by_place.get(reached.staged, {})
             # Prefer those that share most executions, then the newest.
-            variants = sorted(
-                (variant for variant in reversed(by_variant) if variant.instances & instances),
-                key=lambda variant: -len(variant.instances & instances),
-            )
+            shared = {each: len(each.instances & instances) for each in reversed(by_variant)}
+            common = [each for each in shared if shared[each]]
+            variants = sorted(common, key=shared.__getitem__, reverse=True)
             if not variants:
                 continue
             # A transformation may have changed the inputs: `vmap` adds axes.
-            same = next(
-                (variant for variant in variants if variant.inputs == reached.inputs),
-                next((v for v in variants if _is_without_axes(v.inputs, reached.inputs)), None),
-            )
-            if same is None and any(
-                id(context.sites) in ran for variant in variants for context in by_variant[variant]
-            ):
+            equal = (each for each in variants if each.inputs == reached.inputs)
+            mapped = (v for v in variants if _is_without_axes(v.inputs, reached.inputs))
+            same = next(equal, next(mapped, None))
+            known = {id(context.sites) for each in variants for context in by_variant[each]}
+            if same is None and not known.isdisjoint(ran):
                 continue
             # If it is another one, use the most likely one.
             contexts = by_variant[same or variants[0]]

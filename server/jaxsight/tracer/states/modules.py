@@ -105,11 +105,8 @@ def attributes(value: object) -> dict[str, object]:
         contents = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return {}
-    return {
-        name: part
-        for name, part in contents.items()
-        if isinstance(name, str) and not name.startswith(BOOKKEEPING)
-    }
+    names = [n for n in contents if isinstance(n, str) and not n.startswith(BOOKKEEPING)]
+    return {name: contents[name] for name in names}
 
 
 def own_name(module: object) -> str:

@@ -31,9 +31,9 @@ _MOST_OBJECTS = 20_000
 _MOST_ELEMENTS = 2_000
 """Maximum number of elements of a container that are followed; all are restored."""
 
-_LEAVES: frozenset[type] = frozenset(
-    (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), range, slice, CodeType)
-)
+_LEAVES = {
+    str, bytes, int, float, complex, bool, type(None), type(Ellipsis), range, slice, CodeType,
+}  # fmt: skip
 
 _PARTS: dict[type, Callable[..., Iterable[object]]] = {
     MethodType: lambda method: (method.__self__, method.__func__),

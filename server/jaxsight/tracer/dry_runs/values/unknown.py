@@ -250,9 +250,7 @@ def of_type(known: PartialType, *origin: object) -> object:
     """Return an unknown value of a type, an array if it is complete."""
     shape = known.shape
     if shape is not None:
-        shape = numbers(
-            sizes.from_(*origin, axis) if size is None else size for axis, size in enumerate(shape)
-        )
+        shape = numbers(sizes.from_(*origin, at) if n is None else n for at, n in enumerate(shape))
     if shape is None or known.dtype is None:
         return Unknown(replace(known, shape=shape))
     return jnp.zeros(shape, known.dtype)
