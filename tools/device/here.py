@@ -21,7 +21,7 @@ import jax
 
 from jaxsight.compiler.hlo import read
 from jaxsight.measuring.programs import profiled
-from jaxsight.tracer.calls.numbers import with_numbers
+from jaxsight.tracer.calls.leaves import with_numbers
 from tools.device.cases import Case, cases
 
 RUNS = 5

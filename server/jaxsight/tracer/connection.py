@@ -6,6 +6,7 @@ when the server exits, so does this process, whatever is running.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -110,7 +111,5 @@ class Connection:
     def _leave_to_parent(self) -> None:
         # Else the server would not see the pipes close while the child lives.
         for descriptor in (self._incoming, self._outgoing):
-            try:
+            with contextlib.suppress(OSError):  # already closed by user code
                 os.close(descriptor)
-            except OSError:
-                continue  # already closed by user code

@@ -26,8 +26,8 @@ from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.compat import seen_devices
 from jaxsight.tracer.connection import Connection
-from jaxsight.tracer.execution import statement_calls, unknown_devices
-from jaxsight.tracer.execution.device_demand import MoreDevices
+from jaxsight.tracer.execution.device_demand import MoreDevices, guess_caveat, guess_note
+from jaxsight.tracer.execution.execution_cache import executed_statements
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.execution.library_changes import LibraryChanges
 from jaxsight.tracer.execution.namespaces import Namespaces
@@ -40,10 +40,9 @@ from jaxsight.tracer.isolation import file_reads, refusals
 from jaxsight.tracer.isolation.baseline import Baseline
 from jaxsight.tracer.isolation.file_reads import Reads
 from jaxsight.tracer.isolation.irreversible_effects import IrreversibleEffects, Spoilt
-from jaxsight.tracer.job import ExecutedModule, Job
-from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.job import ExecutedModule, Job, Traces
 from jaxsight.tracer.observation import scopes
-from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.replies import (
     Cancelled,
@@ -160,14 +159,9 @@ class Tracer:
 
     def _about(self, handler: Handler, request: AboutTrace[object]) -> FromTracer | None:
         """Answer a request about a trace, with its file's changes of libraries applied."""
-        namespace_ref = self._traced_in.get(request.trace)
-        namespace = namespace_ref() if namespace_ref is not None else None
-        self._library_changes.enter(namespace)
-        try:
-            with seen_devices.hidden():
-                return self._apart(self._answer, handler, request, namespace)
-        finally:
-            self._library_changes.leave(namespace)
+        namespace = self._traced_in.get(request.trace, lambda: None)()
+        with self._library_changes.applied(namespace), seen_devices.hidden():
+            return self._apart(self._answer, handler, request, namespace)
 
     def _answer(
         self, handler: Handler, request: AboutTrace[object], namespace: FileNamespace | None
@@ -237,8 +231,7 @@ class Tracer:
                 try:
                     namespace.recorder.cancelled = False
                     self._connection.on_cancel(namespace.cancel)
-                    namespace.announce = self._announcing_chunks(request)
-                    self._imports.modules.announce = self._announcing_files(request)
+                    self._announce_execution(request.id, namespace)
                     announce(at, "")
                     with file_reads.recording(read):
                         begin = time.perf_counter()
@@ -270,9 +263,8 @@ class Tracer:
         # Not errors of user code: the request is repeated.
         except (Spoilt, MoreDevices):
             raise
-        except (
-            BaseException
-        ) as error:  # user code may raise anything, SystemExit and KeyboardInterrupt included
+        # User code may raise anything, `SystemExit` and `KeyboardInterrupt` included.
+        except BaseException as error:
             problem = failure(error, at)
             if not problem.frames:
                 logger.exception("request %s failed", request.id)
@@ -296,19 +288,17 @@ class Tracer:
         """Return the function that sends the server the stages of a request."""
         return lambda stage, detail: self._connection.send(Stage(request.id, stage, detail))
 
-    def _announcing_files(self, request: Request[object]) -> Callable[[str, Version], None]:
-        """Return the function that tells the server which files a request imports."""
-        return lambda path, version: self._connection.tell(
-            Stage(request.id, "execute", file=path, version=version)
-        )
+    def _announce_execution(self, id: int, namespace: FileNamespace) -> None:
+        """Have the server told which statements a request executes, and which files it imports."""
 
-    def _announcing_chunks(self, request: Request[object]) -> Callable[[Chunk], None]:
-        """Return the function that sends the server the statements that a request executes."""
-        return lambda chunk: self._connection.send(
-            Stage(
-                request.id, "execute", chunk.text.strip().partition("\n")[0][:FIRST_LINE], chunk.id
-            )
-        )
+        def announce_chunk(chunk: Chunk) -> None:
+            line = chunk.text.strip().partition("\n")[0][:FIRST_LINE]
+            self._connection.send(Stage(id, "execute", line, chunk.id))
+
+        def announce_file(path: str, version: Version) -> None:
+            self._connection.tell(Stage(id, "execute", file=path, version=version))
+
+        namespace.announce, self._imports.modules.announce = announce_chunk, announce_file
 
     def _restore(self, slice: Trace | None = None, namespace: FileNamespace | None = None) -> None:
         """Restore the process after a request, and record changes that cannot be undone.
@@ -342,7 +332,7 @@ class Tracer:
             namespace.names,
             namespace.recorder,
             self._evaluator,
-            lambda: statement_calls.of(namespace.slice),
+            lambda: executed_statements(namespace.slice),
             lambda: self._dry_runs,
         )
 
@@ -350,38 +340,29 @@ class Tracer:
         self, reply: Reply, slice: Trace, namespace: FileNamespace, read: Reads, seconds: float
     ) -> Reply:
         """Return a handler's reply with what is known of the execution of the slice."""
-        match reply:
-            case Traced():
-                self._traced_in[reply.id] = ref(namespace)
-                while len(self._traced_in) > TRACES:
-                    del self._traced_in[next(iter(self._traced_in))]
-                return replace(
-                    reply,
-                    files=self._files(namespace, read),
-                    seconds=(("execute", seconds), *reply.seconds),
-                    warnings=tuple(dict.fromkeys((*namespace.warnings, *reply.warnings))),
-                    executed=namespace.executed,
-                    reused=_reused(slice, namespace),
-                    caveats=(
-                        *namespace.caveats,
-                        *reply.caveats,
-                        *self._unknown_devices(reply.id, namespace),
-                        *self._platform_caveats(namespace),
-                    ),
-                    asks_platform=self._asks_platform(namespace),
-                )
-            case DryCalls():
-                return replace(
-                    reply,
-                    files=self._files(namespace, read),
-                    caveats=namespace.caveats,
-                    reused=_reused(slice, namespace),
-                )
-            case Shown():
-                files = self._files(namespace, read)
-                return replace(reply, files=files, reused=_reused(slice, namespace))
-            case _:
-                return reply
+        if isinstance(reply, Traced | DryCalls | Shown):
+            files, reused = self._files(namespace, read), _reused(slice, namespace)
+            reply = replace(reply, files=files, reused=reused)
+        if isinstance(reply, DryCalls):
+            return replace(reply, caveats=namespace.caveats)
+        if not isinstance(reply, Traced):
+            return reply
+        self._traced_in[reply.id] = ref(namespace)
+        while len(self._traced_in) > TRACES:
+            del self._traced_in[next(iter(self._traced_in))]
+        return replace(
+            reply,
+            seconds=(("execute", seconds), *reply.seconds),
+            warnings=tuple(dict.fromkeys((*namespace.warnings, *reply.warnings))),
+            executed=namespace.executed,
+            caveats=(
+                *namespace.caveats,
+                *reply.caveats,
+                *self._unknown_devices(reply.id, namespace),
+                *self._platform_caveats(namespace),
+            ),
+            asks_platform=self._asks_platform(namespace),
+        )
 
     def _unknown_devices(self, id: int, namespace: FileNamespace) -> tuple[Caveat, ...]:
         """Return the caveat of a trace for a number of devices that nobody has named."""
@@ -390,13 +371,8 @@ class Tracer:
         jaxpr = self._traces.of(id).shown.jaxpr
         current = self._imports.modules.texts.current
         texts = {file: current(file) for file in namespace.files()}
-        caveat = unknown_devices.caveat(
-            namespace.chunks,
-            namespace.names,
-            jaxpr,
-            texts,
-            namespace.importer_of,
-        )
+        about = namespace.chunks, namespace.names, jaxpr, texts, namespace.importer_of
+        caveat = guess_caveat(*about)
         return (caveat,) if caveat is not None else ()
 
     def _asks_platform(self, namespace: FileNamespace) -> bool:
@@ -424,13 +400,15 @@ class Tracer:
         self._irreversible.doubt(problem.message)
         if namespace is None:
             return Failed(request.id, problem)
-        if namespace.guesses_devices and (note := unknown_devices.note(slice.chunks)):
-            problem = replace(problem, notes=(*problem.notes, note))
         asks_platform = self._asks_platform(namespace)
-        if asks_platform and (note := self._namespaces.platform.note()):
-            problem = replace(problem, notes=(*problem.notes, note))
+        notes = (
+            guess_note(slice.chunks) if namespace.guesses_devices else "",
+            self._namespaces.platform.note() if asks_platform else "",
+        )
+        problem = replace(problem, notes=(*problem.notes, *filter(None, notes)))
         if observed is None:
             observed = namespace.recorder.collect(namespace.chunks, [])
+        caveats = (*namespace.caveats, *self._platform_caveats(namespace))
         return Failed(
             request.id,
             problem,
@@ -439,22 +417,15 @@ class Tracer:
             files=self._files(namespace, read),
             executed=namespace.executed,
             reused=_reused(slice, namespace),
-            caveats=tuple(
-                caveat
-                for caveat in (*namespace.caveats, *self._platform_caveats(namespace))
-                if caveat.reason != problem.message
-            ),
+            caveats=tuple(caveat for caveat in caveats if caveat.reason != problem.message),
             asks_platform=asks_platform,
         )
 
 
 def _reused(slice: Trace, namespace: FileNamespace) -> tuple[Reused, ...]:
     """Return the chunks that were reused; fewer than requested if a chunk raised an error."""
-    return tuple(
-        Reused(sent.id, executed.id, executed.text)
-        for sent, executed in zip(slice.chunks, namespace.chunks, strict=False)
-        if sent.id != executed.id
-    )
+    pairs = zip(slice.chunks, namespace.chunks, strict=False)
+    return tuple(Reused(sent.id, ran.id, ran.text) for sent, ran in pairs if sent.id != ran.id)
 
 
 def _warm_up() -> None:

@@ -1,4 +1,4 @@
-"""Convert exceptions of user code to plain data: frames in chunks, JAX's message, causes.
+"""Convert exceptions and warnings of user code to plain data: frames in chunks, JAX's message.
 
 Messages are unchanged but for addresses of memory; the server rewords them for users.
 This must handle any exception: with a `__str__` that raises, with a cyclic chain, with ten thousand
@@ -8,20 +8,25 @@ frames.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import itertools
 import linecache
 import re
+import sys
+import warnings
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, FrameType, TracebackType
+from typing import Any
 
 from jaxsight.text.inert import words
 from jaxsight.tracer.isolation import code_origins
-from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.wire.chunks import Span, chunk_of, line_in_chunk
-from jaxsight.wire.observations import Failure, Frame
+from jaxsight.wire.observations import Failure, Frame, Warned
 
 _MESSAGE = 20_000
 """Characters of a message that are sent: a person reads fewer, a frame takes more."""
@@ -41,11 +46,27 @@ _SPANS_KEPT = 4096
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 """The end of an object's or function's default `repr`, another one in each process."""
 
+_CLAUSE = 80  # characters of an error in one
+
 _FILTER_NOTE = "JAX has removed its internal frames"
 _UNFILTERED = "UnfilteredStackTrace"
 """The cause that JAX adds with all of its own frames; it has the true causes."""
 
 _OURS = str(Path(__file__).resolve().parent)
+
+
+_WARNINGS = 50
+"""Warnings of a trace that are sent; a loop may repeat one, and nobody reads more."""
+
+_DEPRECATIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
+_HIDING = [("ignore", None, category, None, 0) for category in _DEPRECATIONS[:2]]
+"""Filters that Python has by default (`_py_warnings.py` and `_warnings.c` of CPython)."""
+
+_OWN_MODULES = ("warnings", "_py_warnings")
+"""Modules of Python between a warning and its display; the second has the code since 3.14."""
+
+_SHOWWARNING = warnings.showwarning
+"""Python's own, or that of the process's parent code."""
 
 
 class OwnNote(str):
@@ -89,10 +110,8 @@ def failure(
     if isinstance(error, BaseExceptionGroup):
         # Show the first error with its frames; the notes list all of them.
         cause = cause or error.exceptions[0]
-        notes += [
-            f"{number}. {_class(type(part))}: {words(message(part))}"
-            for number, part in enumerate(error.exceptions, 1)
-        ]
+        for number, part in enumerate(error.exceptions, 1):
+            notes.append(f"{number}. {_class(type(part))}: {words(message(part))}")
     follow = cause is not None and id(cause) not in visited and len(visited) < _CHAIN
     return Failure(
         stage=stage,
@@ -126,11 +145,11 @@ def message(error: BaseException) -> str:
     return clean(ADDRESS.sub("", text[:_MESSAGE]))
 
 
-def one_line(error: BaseException, most: int = 80) -> str:
+def one_line(error: BaseException) -> str:
     """Return the error's class and the beginning of its message, for use in a clause."""
     name = _class(type(error)).rpartition(".")[2]
     text = " ".join(message(error).split())
-    left = max(most - len(f"{name}: “”"), 1)
+    left = max(_CLAUSE - len(f"{name}: “”"), 1)
     text = text if len(text) <= left else f"{text[: left - 1]}…"
     return f"{name}: {words(text)}" if text else name
 
@@ -175,23 +194,23 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
         if occurrences[instruction] > _REPEATS or (match is None and _is_hidden(file)):
             continue
         if match is not None:
-            chunk = match["chunk"]
-            # One entry for each code unit, which has two bytes.
-            positions = next(itertools.islice(code.co_positions(), lasti // 2, None), (None,) * 4)
-            start, end, column, end_column = (part or 0 for part in positions)
+            start, end, column, end_column = _position(code, lasti)
             first = start or line or 1
-            span = _moved(
-                match,
-                _condition(
-                    code.co_filename, Span(chunk, first, column, max(end, first), end_column)
-                ),
-            )
+            span = Span(match["chunk"], first, column, max(end, first), end_column)
+            span = _moved(match, _condition(file, span))
             inside = max(line_in_chunk(match, line or 0), 0)
             frame = Frame(code.co_qualname, match["path"], inside, span)
             out.append((frame, False))
         else:
             out.append((Frame(code.co_qualname, clean(file), line or 0), is_library(file)))
     return out
+
+
+def _position(code: CodeType, instruction: int) -> Iterator[int]:
+    """Return the first and the last line, and the columns of an instruction; 0 if unknown."""
+    # One entry for each code unit, which has two bytes.
+    positions = itertools.islice(code.co_positions(), instruction // 2, None)
+    return (part or 0 for part in next(positions, (None,) * 4))
 
 
 def _condition(file: str, span: Span) -> Span:
@@ -204,13 +223,11 @@ def _condition(file: str, span: Span) -> Span:
     except (SyntaxError, ValueError):
         return span
     for node in ast.walk(tree):
-        match node:
-            case ast.If() | ast.While() | ast.Assert() | ast.IfExp() if _covers(span, node):
-                end, end_column = node.test.end_lineno, node.test.end_col_offset
-                line, column = node.test.lineno, node.test.col_offset
-                return Span(span.chunk, line, column, end or line, end_column or column)
-            case _:
-                pass
+        if (
+            isinstance(node, ast.If | ast.While | ast.Assert | ast.IfExp)
+            and Span(span.chunk, *_place(node)) == span
+        ):
+            return Span(span.chunk, *_place(node.test))
     return span
 
 
@@ -220,10 +237,9 @@ def _moved(match: re.Match[str], span: Span) -> Span:
     return replace(span, line=max(line, 1), end_line=max(end_line, 1))
 
 
-def _covers(span: Span, node: ast.stmt | ast.expr) -> bool:
-    start = (node.lineno, node.col_offset)
-    end = (node.end_lineno, node.end_col_offset)
-    return start == (span.line, span.column) and end == (span.end_line, span.end_column)
+def _place(node: ast.stmt | ast.expr) -> tuple[int, int, int, int]:
+    end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
+    return node.lineno, node.col_offset, end_line, end_column
 
 
 def _syntax(error: SyntaxError) -> Frame | None:
@@ -233,10 +249,8 @@ def _syntax(error: SyntaxError) -> Frame | None:
         return None
     # A syntax error counts characters, spans UTF-8 bytes as `ast` does.
     line, text = error.lineno or 1, error.text or ""
-    start = len(text[: max((error.offset or 1) - 1, 0)].encode("utf-8", "surrogatepass"))
-    end = start
-    if error.end_lineno == line and error.end_offset is not None:
-        end = len(text[: max(error.end_offset - 1, 0)].encode("utf-8", "surrogatepass"))
+    offsets = (error.offset or 0, (error.end_offset or 0) if error.end_lineno == line else 0)
+    start, end = (len(text[: max(at - 1, 0)].encode("utf-8", "surrogatepass")) for at in offsets)
     span = _moved(match, Span(match["chunk"], line, start, line, max(start, end)))
     return Frame("<module>", match["path"], span.line, span)
 
@@ -271,9 +285,80 @@ def _jax_folders() -> tuple[str, ...]:
     import jax
     import jaxlib
 
-    return tuple(
-        str(Path(module.__file__).parent) + sep
-        for module in (jax, jaxlib)
-        if module.__file__
-        for sep in ("/", "\\")
-    )
+    files = (module.__file__ for module in (jax, jaxlib))
+    folders = [str(Path(file).parent) for file in files if file]
+    return tuple(folder + sep for folder in folders for sep in ("/", "\\"))
+
+
+@contextlib.contextmanager
+def collected(into: list[Warned]) -> Iterator[None]:
+    """Collect Python's warnings, each with the innermost expression of a chunk that caused it."""
+    with warnings.catch_warnings(), collected_from_chunk(into, calls_hook=False):
+        yield
+
+
+@contextlib.contextmanager
+def collected_from_chunk(into: list[Warned], *, calls_hook: bool = True) -> Iterator[None]:
+    """Collect Python's warnings, but keep filters or a hook that a chunk sets.
+
+    Deprecations are shown, which Python ignores by default; filters of the user still apply. A hook
+    that the user has set before is called, too; Python's own would print.
+    """
+    before, filters = warnings.showwarning, list(warnings.filters)
+    shown = [each for each in filters if each not in _HIDING]
+
+    def show(
+        message: Any, category: type[Warning], filename: str, lineno: int, *args: Any, **kwargs: Any
+    ) -> None:
+        frame = sys._getframe(1)
+        if len(into) < _WARNINGS and _is_of_user(category, filename, lineno, frame):
+            into.append(Warned(category.__name__, clean(str(message)), innermost_span(frame)))
+        if calls_hook and before is not _SHOWWARNING:
+            before(message, category, filename, lineno, *args, **kwargs)
+
+    warnings.showwarning = show
+    _set_filters(shown)
+    try:
+        yield
+    finally:
+        # At the end, where Python's own are: what a chunk has added meanwhile precedes them.
+        hiding = [each for each in filters if each in _HIDING]
+        is_same = list(warnings.filters) == shown
+        _set_filters(filters if is_same else [*warnings.filters, *hiding])
+        # Otherwise the chunk has set one of its own, which stays.
+        if warnings.showwarning is show:
+            warnings.showwarning = before
+
+
+def _set_filters(filters: Sequence[tuple[object, ...]]) -> None:
+    warnings.filters[:] = filters  # type: ignore[index]
+    with warnings.catch_warnings():
+        pass  # resets the warnings that modules have shown already
+
+
+def _is_of_user(category: type, filename: str, lineno: int, frame: FrameType | None) -> bool:
+    """Return whether a warning is about the user's own code, for one about a deprecation.
+
+    Libraries call deprecated functions of other libraries, too, which is their affair. A warning is
+    about the frame that `stacklevel` names; without that, about the caller of the function that
+    warned, for which there is no other frame.
+    """
+    if not issubclass(category, _DEPRECATIONS) or "§" in filename:
+        return True
+    while frame is not None and frame.f_globals.get("__name__") in _OWN_MODULES:
+        frame = frame.f_back
+    if frame is None or (frame.f_code.co_filename, frame.f_lineno) != (filename, lineno):
+        return False
+    return frame.f_back is not None and "§" in frame.f_back.f_code.co_filename
+
+
+def innermost_span(frame: FrameType | None) -> Span | None:
+    """Return the current place of the innermost frame in a chunk, of a frame and its callers."""
+    for each in code_origins.outwards(frame):
+        code = each.f_code
+        if "§" in code.co_filename:
+            line, end, column, end_column = _position(code, each.f_lasti)
+            span = span_of(code.co_filename, line, column, end, end_column)
+            if span is not None:
+                return span
+    return None

@@ -28,8 +28,19 @@ def at_most(seconds: float) -> Iterator[None]:
 
     Native code is not interrupted.
     """
-    limit = _Limit()
-    timer = threading.Timer(seconds, limit.expire)
+    # `c_ulong`, as ctypes passes an integer as a C `int`, which cuts off the ident.
+    thread, lock = ctypes.c_ulong(threading.get_ident()), threading.Lock()
+    raising = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    expired = ended = False
+
+    def expire() -> None:
+        nonlocal expired
+        with lock:
+            if not ended:
+                expired = True
+                raising(thread, ctypes.py_object(TookTooLong))
+
+    timer = threading.Timer(seconds, expire)
     timer.daemon = True
     timer.name = "jaxsight-patience"
     timer.start()
@@ -38,34 +49,13 @@ def at_most(seconds: float) -> Iterator[None]:
             yield
         finally:
             timer.cancel()
-            limit.end()
+            with lock:
+                ended = True
+                if expired:
+                    # Takes back an exception that is set but not raised yet.
+                    raising(thread, None)
             timer.join()  # it must not look like a thread that user code left
     except TookTooLong:
-        if not limit.expired:
+        if not expired:
             raise  # for an enclosing block
         raise TookTooLong from None
-
-
-class _Limit:
-    def __init__(self) -> None:
-        self.expired = False
-        self._thread = threading.get_ident()
-        self._lock = threading.Lock()
-        self._ended = False
-
-    def expire(self) -> None:
-        with self._lock:
-            if not self._ended:
-                self.expired = True
-                # `c_ulong`, as ctypes passes an integer as a C `int`, which cuts off the ident.
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(self._thread), ctypes.py_object(TookTooLong)
-                )
-
-    def end(self) -> None:
-        """Ensure that no exception is raised after this."""
-        with self._lock:
-            self._ended = True
-            if self.expired:
-                # Takes back an exception that is set but not raised yet.
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)

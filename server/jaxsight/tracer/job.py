@@ -1,4 +1,4 @@
-"""A request while it is answered: what a handler gets."""
+"""A request while it is answered: what a handler gets, and the few traces that are kept for it."""
 
 from __future__ import annotations
 
@@ -11,32 +11,42 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import jax
 import numpy as np
+from jax.stages import Traced
 
 from jaxsight.files.texts import Version
+from jaxsight.lru import Recent
 from jaxsight.meshes.compat import meshes
-from jaxsight.tracer.calls import named_axes, stateful_traces
+from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.inputs import Evaluator, Inputs
 from jaxsight.tracer.calls.leaves import is_number
 from jaxsight.tracer.calls.parameters import named
+from jaxsight.tracer.calls.stateful_call import Outcome
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
-from jaxsight.tracer.dry_runs.starting.command_lines import default_flags
+from jaxsight.tracer.compat import config, contexts, lowering, traces
+from jaxsight.tracer.dry_runs.captured import nested
+from jaxsight.tracer.dry_runs.command_lines import default_flags
+from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, failure, refusal
 from jaxsight.tracer.isolation import refusals
-from jaxsight.tracer.kept_traces import Traces
-from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.tracer.observation.recorder import Recorder
-from jaxsight.tracer.states import inside, linen
+from jaxsight.tracer.states import inside
 from jaxsight.wire.messages.inputs import PROGRAM, DryCall, EntryPoint, GivenCall
 from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
-    from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements
     from jaxsight.tracer.dry_runs.programs import DryRunResult, DryRuns
 
 _DEFINES = re.compile(r"\s*(?:async\s+def|def|class)\b|\s*@")
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
+
+Settings = tuple[Mapping[str, object], ...]
+"""Options of `jax.config`, and those of the thread."""
+
+_MOST_TRACES = 16
+"""Traces that are kept, with their jaxprs; a request about another one traces again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +72,8 @@ class ExecutedModule:
         """Return what a program calls the functions of the file with."""
         if self.dry_runs is None or self.statements is None:
             raise refusal("inputs", "programs are not run dry here")
-        ran = self.dry_runs().ran(
-            self.trace,
-            self.namespace,
-            self.recorder,
-            entry,
-            patience,
-            self.statements(),
-            self._trace_given,
-        )
+        about = self.trace, self.namespace, self.recorder, entry, patience, self.statements()
+        ran = self.dry_runs().ran(*about, self._trace_given)
         self.files.update(ran.files)
         return ran
 
@@ -92,7 +95,7 @@ class ExecutedModule:
                 except Exception as error:
                     raise UserError(failure(error, "trace")) from error
 
-        named_axes.bound(traced)
+        stateful_traces.with_axes(traced)
 
     @contextlib.contextmanager
     def called(self) -> Iterator[tuple[UserFunction, Inputs]]:
@@ -111,34 +114,21 @@ class ExecutedModule:
             function, known = self._called_dry(self.trace.dry_call)
         with default_flags(), self._inputs(function, known) as inputs:
             first = inputs.args[0] if inputs.args and function.owner is not None else None
-            if linen.is_module(first):
-                # A method of a Linen module is a function of the module's variables.
-                module, *args = inputs.args
-                method = self.trace.function.rpartition(".")[2]
-                try:
-                    call, arguments, kwargs = linen.applied(
-                        module, method, tuple(args), inputs.kwargs
-                    )
-                except Exception as error:
-                    raise UserError(failure(error, "trace")) from error
-                applied = UserFunction(call, False, None)
-                yield (
-                    applied,
-                    Inputs(arguments, kwargs, named(applied, arguments, kwargs), inputs.warnings),
-                )
-            elif inside.runs(self._unit):
-                try:
-                    applied, arguments, kwargs = inside.applied(
-                        self._unit, function, inputs.args, inputs.kwargs
-                    )
-                except Exception as error:
-                    raise UserError(failure(error, "trace")) from error
-                yield (
-                    applied,
-                    Inputs(arguments, kwargs, named(applied, arguments, kwargs), inputs.warnings),
-                )
-            else:
-                yield function, inputs
+            try:
+                if inside.is_linen(first):
+                    # A method of a Linen module is a function of the module's variables.
+                    method = self.trace.function.rpartition(".")[2]
+                    applied = inside.applied_method(first, method, inputs.args[1:], inputs.kwargs)
+                elif inside.runs(self._unit):
+                    applied = inside.applied(self._unit, function.call, inputs.args, inputs.kwargs)
+                else:
+                    applied = None
+            except Exception as error:
+                raise UserError(failure(error, "trace")) from error
+            if applied is not None:
+                function, args, kwargs = UserFunction(applied[0]), *applied[1:]
+                inputs = Inputs(args, kwargs, named(function, args, kwargs), inputs.warnings)
+            yield function, inputs
 
     @property
     def _unit(self) -> inside.Unit:
@@ -169,10 +159,8 @@ class ExecutedModule:
         Without a function, it is that of statements which define none.
         """
         observed = self.dry_run(wanted.entry, self.trace.patience * 2).observed
-        name, chunks = (
-            self.trace.function.partition(".")[0],
-            (*self.trace.chunks, *self.trace.skipped),
-        )
+        name = self.trace.function.partition(".")[0]
+        chunks = (*self.trace.chunks, *self.trace.skipped)
         own = {c.id for c in chunks if (name in c.binds if name else not _DEFINES.match(c.text))}
         inside = tuple(each for each in observed.observations if each.span.chunk in own)
         return replace(observed, observations=inside)
@@ -185,9 +173,6 @@ class ExecutedModule:
             raise refusal("inputs", f"{name} was not called in the dry run")
         call = calls[wanted.number]
         if "<locals>" in name or name.startswith(PROGRAM):
-            # Imported on first use: the first shapes do not wait for it.
-            from jaxsight.tracer.dry_runs.captured import nested
-
             return nested(call)
         return as_called(find(self.namespace, name)), call.values()
 
@@ -209,6 +194,74 @@ class ExecutedModule:
                 device_demand.demand(error, self.trace)
                 raise
             yield inputs
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTrace:
+    """A trace as JAX's `Traced` stage.
+
+    `stage` is compiled; `shown` is for users, without results that only a library's `jit` returns.
+    """
+
+    stage: Traced
+    shown: Traced
+    outcome: Outcome
+    settings: Settings
+    """Settings of the trace, as JAX traces functions of its own during lowering."""
+    axes: tuple[str, ...]
+    """The named axes of the program around the function, which is not traced."""
+    values: Mapping[str, object]
+    """Values of flat arguments by JAX's names of them (`params['w']`), if they were asked for."""
+
+    @staticmethod
+    def of(stage: Traced, outcome: Outcome, values: Mapping[str, object]) -> KeptTrace:
+        """Keep a trace with the current settings, and with values of its arguments."""
+        shown = lowering.without_first(stage, outcome.markers)
+        return KeptTrace(stage, shown, outcome, _settings(), traces.named_axes(), values)
+
+
+class Traces:
+    """The traces of the process, by the `id` of their requests."""
+
+    def __init__(self) -> None:
+        self._traces: Recent[int, KeptTrace] = Recent(_MOST_TRACES)
+
+    def keep(self, id: int, trace: KeptTrace) -> None:
+        """Keep a trace, and drop the one that was not used for the longest time."""
+        self._traces.put(id, trace)
+
+    def of(self, id: int) -> KeptTrace:
+        """Return an earlier trace.
+
+        Raises:
+            UserError: it is no longer kept.
+        """
+        trace = self._traces.get(id)
+        if trace is None:
+            raise refusal("find", f"trace {id} is no longer kept", type="LookupError")
+        return trace
+
+
+@contextlib.contextmanager
+def under(settings: Settings) -> Iterator[None]:
+    """Restore JAX's settings of a trace within the context."""
+    before = _settings()
+    _change(before, settings)
+    try:
+        yield
+    finally:
+        _change(settings, before)
+
+
+def _settings() -> Settings:
+    return config.values(), contexts.values()
+
+
+def _change(now: Settings, wanted: Settings) -> None:
+    for write, old, new in zip((config.update, contexts.enter), now, wanted, strict=True):
+        for name, value in new.items():
+            if old[name] is not value and old[name] != value:
+                write(name, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,12 +75,13 @@ def _reply(request: Import) -> Imported | Failed:
     if device is not None:
         AfterImport("jax", show)
     while True:
-        answered = _answered(request)
-        if not isinstance(answered, int):
-            return answered
+        try:
+            return _answered(request)
+        except _NeedsDevices as need:
+            count: int = need.args[0]
         from jaxsight.tracer.compat import devices
 
-        devices.reset(answered, target=answered == _target(request))
+        devices.reset(count, target=count == _target(request))
         for name in set(sys.modules) - before:
             file = getattr(sys.modules[name], "__file__", None) or ""
             if name == request.module or lies_in(file, request.root):
@@ -88,8 +89,16 @@ def _reply(request: Import) -> Imported | Failed:
                 del sys.modules[name]
 
 
-def _answered(request: Import) -> Imported | Failed | int:
-    """Return the answer, or the number of devices that are needed for one."""
+class _NeedsDevices(Exception):
+    """So many devices are needed for an answer."""
+
+
+def _answered(request: Import) -> Imported | Failed:
+    """Return the answer.
+
+    Raises:
+        _NeedsDevices: there are too few devices for one.
+    """
     problem: BaseException | None = None
     module = ModuleType(request.module)
     try:
@@ -97,16 +106,12 @@ def _answered(request: Import) -> Imported | Failed | int:
     except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
         problem = error
     if (count := _wanted(problem, request)) is not None:
-        return count
+        raise _NeedsDevices(count)
     if problem is not None:
         from jaxsight.tracer.failures import failure
 
         return Failed(request.id, failure(problem, "execute"))
-    made = [_program(function, module) for function in request.functions]
-    counts = [count for count in made if isinstance(count, int)]
-    if counts:
-        return max(counts)
-    return Imported(request.id, tuple(each for each in made if isinstance(each, Made)))
+    return Imported(request.id, tuple(_program(each, module) for each in request.functions))
 
 
 def _wanted(error: BaseException | None, request: Import) -> int | None:
@@ -206,17 +211,17 @@ class _Loader(SourceFileLoader):
                 return any(first <= statement.lineno <= last for first, last in self._lines)
 
 
-def _program(request: Trace, module: ModuleType) -> Made | int:
+def _program(request: Trace, module: ModuleType) -> Made:
     """Return the program of a function, traced like in a tracer.
 
-    Return the number of devices that it needs, if there are too few.
+    Raises:
+        _NeedsDevices: there are too few devices.
     """
     from jaxsight.tracer.calls.inputs import Evaluator
     from jaxsight.tracer.execution.device_demand import MoreDevices
     from jaxsight.tracer.failures import UserError, failure
     from jaxsight.tracer.handlers.trace import trace
-    from jaxsight.tracer.job import ExecutedModule, Job
-    from jaxsight.tracer.kept_traces import Traces
+    from jaxsight.tracer.job import ExecutedModule, Job, Traces
     from jaxsight.tracer.observation.recorder import Recorder
     from jaxsight.tracer.programs.jaxpr_text import fingerprint
 
@@ -229,7 +234,7 @@ def _program(request: Trace, module: ModuleType) -> Made | int:
         trace(Job(request, traces, executed=executed))
         return Made(fingerprint(traces.of(request.id).shown.jaxpr))
     except MoreDevices as need:
-        return need.demand.count
+        raise _NeedsDevices(need.demand.count) from None
     except UserError as error:
         return Made(failure=error.failure)
     except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included

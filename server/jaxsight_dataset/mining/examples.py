@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxsight.meshes.compat import meshes
 from jaxsight.tracer.calls.inputs import Evaluator
-from jaxsight.tracer.calls.numbers import with_numbers
+from jaxsight.tracer.calls.leaves import with_numbers
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.failures import UserError

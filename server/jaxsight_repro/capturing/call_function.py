@@ -14,7 +14,7 @@ import jax
 
 from jaxsight.meshes.compat import meshes
 from jaxsight.tracer.calls.inputs import Evaluator
-from jaxsight.tracer.calls.numbers import with_numbers
+from jaxsight.tracer.calls.leaves import with_numbers
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.wire.messages.requests import Trace
 

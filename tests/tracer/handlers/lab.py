@@ -14,8 +14,7 @@ from jaxsight.rewriting.rewriter import CALLED, SEEN
 from jaxsight.tracer.calls.inputs import Evaluator
 from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.handlers.table import HANDLERS
-from jaxsight.tracer.job import ExecutedModule, Job
-from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.job import ExecutedModule, Job, Traces
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, Span, chunk_file
 from jaxsight.wire.messages.inputs import Argument, ArraySpec, InputSpec, KeySpec, ValueSpec

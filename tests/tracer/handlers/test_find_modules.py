@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 from jaxsight.tracer.handlers.table import find_modules
-from jaxsight.tracer.job import Job
-from jaxsight.tracer.kept_traces import Traces
+from jaxsight.tracer.job import Job, Traces
 from jaxsight.wire.messages.requests import NEW, FindModules
 
 

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 
 from jaxsight.tracer.calls.stateful_call import Outcome
 from jaxsight.tracer.handlers.outline import outline
-from jaxsight.tracer.job import Job
-from jaxsight.tracer.kept_traces import KeptTrace, Traces
+from jaxsight.tracer.job import Job, KeptTrace, Traces
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import Body, Step
 

@@ -1,7 +1,7 @@
 """JX445: a mapped function names an axis that its `vmap` or `pmap` does not.
 
-A function that names an axis is traced alone with one device (`tracer/calls/named_axes.py`), so
-the text is looked at: what is mapped here, and whether the file names the axis anywhere else.
+A function that names an axis is traced alone with one device (`tracer/calls/stateful_traces.py`):
+so the text is looked at, what is mapped here, and whether the file names the axis anywhere else.
 """
 
 from __future__ import annotations

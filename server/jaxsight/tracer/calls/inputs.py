@@ -59,43 +59,6 @@ UNKNOWN_AXIS, UNEVEN_AXIS, NOT_A_MESH = "UnknownAxis", "UnevenAxis", "NotAMesh"
 """Types of failures, whose notes are what to do; the server has rules for them."""
 
 
-def mesh_of(
-    request: Trace,
-    namespace: Mapping[str, object],
-    evaluate: Callable[[str], object],
-) -> AnyMesh | None:
-    """Return the mesh of a request's inputs, `None` if they need none.
-
-    Args:
-        request: the request.
-        namespace: the module.
-        evaluate: returns the value of an expression of the example inputs.
-
-    Raises:
-        UserError: the module has no such mesh; its stage is `inputs`.
-        MoreDevices: the mesh has more devices than there are.
-    """
-    if request.mesh is not None:
-        return _declared(request, request.mesh)
-    if request.mesh_source:
-        value = evaluate(request.mesh_source)
-        if meshes.is_mesh(value):
-            return value
-        if any(argument.name == MESH for argument in request.arguments):
-            return None
-        raise _failed(NOT_A_MESH, f"not a `Mesh` but of type `{type(value).__name__}`", MESH)
-    axes = {
-        axis: argument.name
-        for argument in request.arguments
-        for spec in _specs(argument.spec)
-        for over in spec
-        for axis in over
-    }
-    if not axes:
-        return None
-    return meshes.context() or _own(request, namespace, axes)
-
-
 def _declared(request: Trace, mesh: Mesh) -> AnyMesh:
     """Return a mesh of simulated devices with the declared axes, or the module's if it has them."""
     context = meshes.context()
@@ -120,12 +83,9 @@ def _declared(request: Trace, mesh: Mesh) -> AnyMesh:
 
 def _own(request: Trace, namespace: Mapping[str, object], axes: dict[str, str]) -> AnyMesh:
     """Return the module's only mesh with the axes that the inputs name."""
-    candidates = {name: namespace.get(name) for name in request.mesh_names}
-    having = {
-        name: mesh
-        for name, mesh in candidates.items()
-        if meshes.is_mesh(mesh) and axes.keys() <= meshes.sizes_of(mesh).keys()
-    }
+    named = ((name, namespace.get(name)) for name in request.mesh_names)
+    sized = [(n, mesh, meshes.sizes_of(mesh)) for n, mesh in named if meshes.is_mesh(mesh)]
+    having = {name: mesh for name, mesh, sizes in sized if axes.keys() <= sizes.keys()}
     axis, argument = next(iter(axes.items()))
     distinct = list(dict.fromkeys(having.values()))
     if len(distinct) == 1:
@@ -151,7 +111,7 @@ def _specs(spec: InputSpec) -> Iterator[Spec]:
             return
 
 
-def divided(
+def _divided(
     struct: object, shape: tuple[int, ...], mesh: AnyMesh, spec: Spec, argument: str
 ) -> object:
     """Return an abstract array on a mesh.
@@ -163,16 +123,14 @@ def divided(
     for size, axes in zip(shape, spec, strict=False):
         for axis in axes:
             if axis not in sizes:
-                names = ", ".join(f"`{name}`" for name in sizes)
-                help = f"use an axis of the mesh: {names}"
+                help = "use an axis of the mesh: " + ", ".join(f"`{name}`" for name in sizes)
                 message = f"unknown mesh axis `{axis}`"
                 raise _failed(UNKNOWN_AXIS, message, f"{argument}@{axis}", help)
         count = math.prod(sizes[axis] for axis in axes)
         if size % count:
             names = " and ".join(f"`{axis}`" for axis in axes)
             over = f"mesh ax{'es' if len(axes) > 1 else 'is'} {names} of size {count}"
-            message = f"size {size} is not divisible by {over}"
-            help = f"use a multiple of {count}"
+            message, help = f"size {size} is not divisible by {over}", f"use a multiple of {count}"
             raise _failed(UNEVEN_AXIS, message, f"{argument}@{axes[0]}", help)
     return meshes.divided(struct, mesh, spec)
 
@@ -204,27 +162,22 @@ class _Call:
     """What the arguments of a call are made from."""
 
     request: Trace
-    user_function: UserFunction
     namespace: Mapping[str, object]
+    user_function: UserFunction
     mesh: AnyMesh | None
     warned: list[Warned] = field(default_factory=list)
 
     @property
-    def replicates(self) -> bool:
-        """Whether an array that is divided over no axes is replicated on the mesh.
+    def replicated_on(self) -> AnyMesh | None:
+        """The mesh, if an array that is divided over no axes is replicated on it.
 
         `jax.jit` itself places the arguments of a function with `in_shardings`.
         """
-        return self.mesh is not None and not meshes.has_in_shardings(self.user_function.call)
+        return None if meshes.has_in_shardings(self.user_function.call) else self.mesh
 
 
-@dataclass(frozen=True, slots=True)
-class _Evaluated:
-    """An expression's value, and the objects behind its names, which validate the cache entry."""
-
-    depends: dict[str, object]
-    leaves: tuple[object, ...]
-    structure: nnx.NodeTree
+_Evaluated = tuple[dict[str, object], tuple[object, ...], nnx.NodeTree]
+"""The objects behind the names of an expression, which validate its value: leaves, structure."""
 
 
 class Evaluator:
@@ -246,11 +199,23 @@ class Evaluator:
             UserError: the module has no such mesh; its stage is `inputs`.
             MoreDevices: it has more devices than there are.
         """
-        return mesh_of(
-            request,
-            namespace,
-            lambda source: self._evaluate(source, MESH, request, namespace),
-        )
+        if request.mesh is not None:
+            return _declared(request, request.mesh)
+        if request.mesh_source:
+            value = self._evaluate(request.mesh_source, MESH, request, namespace)
+            if meshes.is_mesh(value):
+                return value
+            if any(argument.name == MESH for argument in request.arguments):
+                return None
+            raise _failed(NOT_A_MESH, f"not a `Mesh` but of type `{type(value).__name__}`", MESH)
+        axes = {
+            axis: argument.name
+            for argument in request.arguments
+            for spec in _specs(argument.spec)
+            for over in spec
+            for axis in over
+        }
+        return (meshes.context() or _own(request, namespace, axes)) if axes else None
 
     def inputs(
         self,
@@ -273,15 +238,9 @@ class Evaluator:
             UserError: the inputs are invalid; its stage is `inputs`, and it names the argument.
             MoreDevices: an expression needs more devices than there are.
         """
-        call = _Call(request, user_function, namespace, mesh)
-        values = {
-            **(known or {}),
-            **{
-                argument.name: self._value(argument, argument.spec, call)
-                for argument in request.arguments
-            },
-        }
-        args, kwargs = bound(request.function, user_function, values)
+        call = _Call(request, namespace, user_function, mesh)
+        written = {each.name: self._value(each, each.spec, call) for each in request.arguments}
+        args, kwargs = bound(request.function, user_function, {**(known or {}), **written})
         return Inputs(args, kwargs, named(user_function, args, kwargs), call.warned)
 
     def _value(self, argument: Argument, spec: InputSpec, call: _Call) -> object:
@@ -297,8 +256,8 @@ class Evaluator:
             case ValueSpec(source, True):
                 return _literal(source, argument.name)
             case ValueSpec(source, _, keeps_numbers):
-                mesh = call.mesh if call.replicates else None
-                value = self._evaluate(source, argument.name, call.request, call.namespace, mesh)
+                about = argument.name, call.request, call.namespace, call.replicated_on
+                value = self._evaluate(source, *about)
                 if keeps_numbers or self._keeps_numbers:
                     return value
                 return with_varying_numbers(value, call.user_function)
@@ -323,28 +282,24 @@ class Evaluator:
         try:
             tree = ast.parse(source.strip(), _EXPRESSION, "eval")
             code = compile(tree, _EXPRESSION, "eval")
-        except SyntaxError as error:
-            raise UserError(failure(error, "inputs", argument)) from error
-        if self._concrete:
-            try:
+            if self._concrete:
                 return eval(code, scope)
-            except Exception as error:
-                raise UserError(failure(error, "inputs", argument)) from error
+        except Exception as error:
+            raise UserError(failure(error, "inputs", argument)) from error
         key = (request.file, source, request.sizes, mesh)
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         depends = {name: namespace[name] for name in names if name in namespace}
         cached = self._evaluated.get(key)
+        # By identity: `==` computes for arrays, and runs user code for others.
         if cached is not None and (
-            cached.depends.keys() == depends.keys()
-            # By identity: `==` computes for arrays, and runs user code for others.
-            and all(cached.depends[name] is depends[name] for name in depends)
+            cached[0].keys() == depends.keys()
+            and all(cached[0][name] is depends[name] for name in depends)
         ):
-            return cached.structure.unflatten(cached.leaves)
+            return cached[2].unflatten(cached[1])
 
         def run() -> object:
-            with Watch(
-                None, depends
-            ):  # changes of the module by this evaluation are not the function's
+            # Changes of the module by this evaluation are not the function's.
+            with Watch(None, depends):
                 return eval(code, scope)
 
         try:
@@ -364,7 +319,7 @@ class Evaluator:
                 return structure.unflatten(leaves)
         if mesh is not None:
             leaves = [meshes.on_devices(leaf, mesh) for leaf in leaves]
-        self._evaluated.put(key, _Evaluated(depends, tuple(leaves), structure))
+        self._evaluated.put(key, (depends, tuple(leaves), structure))
         return structure.unflatten(leaves)
 
 
@@ -381,40 +336,28 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], nnx.NodeTree]:
     Raises:
         _NotAbstract: the result is known only once it is computed.
     """
-    static: dict[int, object] = {}
-    present: list[object] = []
-    structure: jax.tree_util.PyTreeDef = None
+    leaves: list[object] = []
+    structure: nnx.NodeTree
 
     def arrays() -> list[object]:
-        nonlocal structure
-        leaves, structure = nnx.flatten(run())
+        nonlocal leaves, structure
         # `arrays` may run twice: for `make_jaxpr` and for `eval_shape`.
-        static.clear()
-        present.clear()
-        out = []
-        for index, leaf in enumerate(leaves):
-            if is_array(leaf):
-                out.append(leaf)
-                present.append(leaf)
-            elif holds_no_tracer(leaf):
-                static[index] = leaf
-            else:
-                raise _NotAbstract
-        return out
+        leaves, structure = nnx.flatten(run())
+        if not all(is_array(leaf) or holds_no_tracer(leaf) for leaf in leaves):
+            raise _NotAbstract
+        return [leaf for leaf in leaves if is_array(leaf)]
 
     if devices.are_several() and places_on_several(jax.make_jaxpr(arrays)()):
         raise _NotAbstract
-    shapes = map(spread_like, jax.eval_shape(arrays), present)
-    leaves = [
-        static[index] if index in static else next(shapes) for index in range(structure.num_leaves)
-    ]
+    shapes = iter(jax.eval_shape(arrays))
+    leaves = [spread_like(next(shapes), leaf) if is_array(leaf) else leaf for leaf in leaves]
     return leaves, structure
 
 
 def _placed(struct: object, argument: Argument, spec: ArraySpec | KeySpec, call: _Call) -> object:
     """Return an abstract array on the mesh, and in its memory; unchanged without a mesh."""
-    if call.mesh is not None and (spec.spec or call.replicates):
-        struct = divided(struct, spec.shape, call.mesh, spec.spec, argument.name)
+    if call.mesh is not None and (spec.spec or call.replicated_on is not None):
+        struct = _divided(struct, spec.shape, call.mesh, spec.spec, argument.name)
     return shardings.on_host(struct) if isinstance(spec, ArraySpec) and spec.on_host else struct
 
 

@@ -38,9 +38,7 @@ def inverted(
     with_arrays = [key for key, value in by_key.items() if ArraysIn.of(value).arrays]
     first = [key for key in with_arrays if not (key == 0 and user_function.owner is not None)][:1]
     problem: NotInvertible | None = None
-    for wanted in dict.fromkeys((tuple(with_arrays), tuple(first))):
-        if not wanted:
-            continue
+    for wanted in filter(None, dict.fromkeys((tuple(with_arrays), tuple(first)))):
         given = [key for key in with_arrays if key not in wanted]
         call = _call(user_function, by_key, wanted, given, function, name)
         try:
@@ -80,9 +78,8 @@ def _call(
 
     known_arrays = ArraysIn.of(known_args)
     results: Any = jax.eval_shape(
-        lambda values, arrays: of_asked(known_arrays.filled(arrays))(*values),
-        like,
-        known_arrays.arrays,
+        lambda values, known: of_asked(known_arrays.filled(known))(*values),
+        *(like, known_arrays.arrays),
     )
     # Not `isinstance`: a named tuple is a single result.
     several = type(results) is tuple and len(results) > 1
@@ -91,11 +88,9 @@ def _call(
     def undone(*args: object) -> object:
         values = inverse(of_asked(args[len(parts) :]), *like)(*args[: len(parts)])
         values = (values,) if len(wanted) == 1 else values
-        back = [
-            ArraysIn.of(arguments[key]).alone(arrays)
-            for key, arrays in zip(wanted, values, strict=True)
-        ]
-        return back[0] if len(back) == 1 else tuple(back)
+        undone_args = [ArraysIn.of(arguments[key]) for key in wanted]
+        back = tuple(arg.alone(new) for arg, new in zip(undone_args, values, strict=True))
+        return back[0] if len(back) == 1 else back
 
     parameters = [_name(user_function, key) for key in given]
     labels = _labels(len(parts), parameters)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -17,6 +17,7 @@ from jaxsight.tracer.compat import in_place_updates
 from jaxsight.tracer.compat.traces import PlacedArgument
 from jaxsight.tracer.states import nnx
 from jaxsight_source.compat import avals
+from jaxsight_source.jaxprs.arguments import drawn_array
 from jaxsight_source.jaxprs.contents import NOTHING, cell_contents
 
 
@@ -25,16 +26,11 @@ def is_array(leaf: object) -> bool:
 
     That applies to arrays of JAX and NumPy, abstract arrays, tracers and references.
     """
-    match leaf:
-        case jax.Array() | jax.ShapeDtypeStruct() | jax.core.Tracer():
-            return True
-        case _ if in_place_updates.is_ref(leaf):
-            return True
-        case np.ndarray() | np.generic():
-            # JAX has no arrays of texts and times.
-            return leaf.dtype != np.dtype(object) and leaf.dtype.kind not in "USMm"
-        case _:
-            return False
+    if isinstance(leaf, np.ndarray | np.generic):
+        # JAX has no arrays of texts and times.
+        return leaf.dtype != np.dtype(object) and leaf.dtype.kind not in "USMm"
+    is_of_jax = isinstance(leaf, jax.Array | jax.ShapeDtypeStruct | jax.core.Tracer)
+    return is_of_jax or in_place_updates.is_ref(leaf)
 
 
 def is_number(leaf: object) -> bool:
@@ -72,6 +68,31 @@ class ArraysIn:
         return nothing.filled(arrays)
 
 
+def shapes(function: Callable[..., object], *arguments: object) -> Any:
+    """Return the shapes of a result; arguments other than arrays are passed as they are."""
+    call = ArraysIn.of(arguments)
+    return jax.eval_shape(lambda arrays: function(*call.filled(arrays)), call.arrays)
+
+
+def with_numbers(arguments: Any) -> Any:
+    """Return arguments with random numbers in place of abstract arrays."""
+    generator = np.random.default_rng(0)
+    drawn = 0
+
+    def concrete(leaf: object) -> object:
+        nonlocal drawn
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        if avals.is_subtype(leaf.dtype, np.floating):
+            drawn += 1
+            value = jax.random.normal(jax.random.key(drawn % 3), leaf.shape, leaf.dtype)
+        else:
+            value = drawn_array(avals.of(leaf), generator)
+        return value if leaf.sharding is None else jax.device_put(value, leaf.sharding)
+
+    return jax.tree.map(concrete, arguments)
+
+
 def abstract(leaf: object) -> object:
     """Return the shape, dtype and weak type of an array or number, and its several devices.
 
@@ -95,12 +116,9 @@ def shape_only(leaf: object) -> object:
 
 def spread_like(struct: Any, leaf: object) -> Any:
     """Return an abstract array over the devices of an array that is on several, in its memory."""
-    match leaf:
-        case jax.core.Tracer():
-            pass
-        case jax.Array(sharding=sharding) | jax.ShapeDtypeStruct(sharding=sharding) if (
-            isinstance(sharding, jax.sharding.Sharding) and sharding.num_devices > 1
-        ):
+    if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) and not isinstance(leaf, jax.core.Tracer):
+        sharding = leaf.sharding
+        if isinstance(sharding, jax.sharding.Sharding) and sharding.num_devices > 1:
             struct = struct.update(sharding=sharding)
     return shardings.on_host(struct) if shardings.is_on_host(leaf) else struct
 
@@ -111,11 +129,8 @@ def placements(value: object) -> list[PlacedArgument]:
         leaves, _ = nnx.flatten(value)
     except Exception:  # noqa: BLE001 - user code: tracing will raise it
         return []
-    arguments = [
-        PlacedArgument(tuple(leaf.shape), leaf.dtype, shardings.given(leaf))
-        for leaf in leaves
-        if is_array(leaf)
-    ]
+    arrays = filter(is_array, leaves)
+    arguments = [PlacedArgument(tuple(a.shape), a.dtype, shardings.given(a)) for a in arrays]
     return arguments if any(argument.sharding for argument in arguments) else []
 
 
@@ -129,9 +144,8 @@ def holds_no_tracer(leaf: object, depth: int = 0) -> bool:
         case jax.ShapeDtypeStruct() | np.dtype() | BuiltinFunctionType() | np.ufunc():
             return True
         case MethodType():
-            return holds_no_tracer(leaf.__func__, depth + 1) and holds_no_tracer(
-                leaf.__self__, depth + 1
-            )
+            parts = leaf.__func__, leaf.__self__
+            return all(holds_no_tracer(part, depth + 1) for part in parts)
         case FunctionType():
             contents = (*map(cell_contents, leaf.__closure__ or ()), *(leaf.__defaults__ or ()))
             return all(value is NOTHING or holds_no_tracer(value, depth + 1) for value in contents)
@@ -147,19 +161,14 @@ def with_varying_numbers(value: Any, user_function: UserFunction) -> object:
     layers), the numbers of equinox modules, and all numbers for functions that a library's own
     `jit` traces.
     """
-    if (
-        user_function.jitted
-        or user_function.wrapper is not None
-        or is_number(value)
-        or (type(value) in (tuple, list) and all(type(size) is int for size in value))
-    ):
+    are_sizes = type(value) in (tuple, list) and all(type(size) is int for size in value)
+    is_jitted = user_function.jitted or user_function.wrapper is not None
+    if is_jitted or is_number(value) or are_sizes:
         return value
     structure: jax.tree_util.PyTreeDef
     leaves, structure = jax.tree_util.tree_flatten(
         value, is_leaf=lambda part: nnx.is_node(part) or is_equinox(part)
     )
-    if not any(map(is_number, leaves)):
-        return value
     try:
         return structure.unflatten([_varying_leaf(leaf) for leaf in leaves])
     except Exception:  # noqa: BLE001 - user code: a class may check its leaves
@@ -167,10 +176,8 @@ def with_varying_numbers(value: Any, user_function: UserFunction) -> object:
 
 
 def _varying_leaf(leaf: object) -> object:
-    if not is_number(leaf):
-        return leaf
     try:
-        return abstract(leaf)
+        return abstract(leaf) if is_number(leaf) else leaf
     except OverflowError:
         return leaf
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.failures import UserError, failure, refusal
 
+Returned = TypeVar("Returned")
 _ITEM = re.compile(r"(?P<name>\w+)\[(?P<index>\d+)\]")
 
 
@@ -65,14 +69,12 @@ def bound(
         name = parameter.name
         match parameter.kind:
             case inspect.Parameter.VAR_POSITIONAL:
-                indices = sorted(
-                    (int(match["index"]), key)
-                    for key in unbound
-                    if (match := _ITEM.fullmatch(key)) is not None and match["name"] == name
-                )
+                items = [match for match in map(_ITEM.fullmatch, unbound) if match is not None]
+                own = [match for match in items if match["name"] == name]
                 if name in unbound:
                     args += unbound.pop(name)
-                args += [unbound.pop(key) for _, key in indices]
+                own.sort(key=lambda match: (int(match["index"]), match[0]))
+                args += [unbound.pop(match[0]) for match in own]
             case inspect.Parameter.VAR_KEYWORD:
                 var_keyword = parameter
             case kind if name in unbound:
@@ -95,6 +97,28 @@ def bound(
         names = ", ".join(missing)
         raise refusal("inputs", f"no example input for {names}", argument=missing[0])
     return tuple(args), kwargs
+
+
+def signed(
+    call: Callable[..., Returned], own: Callable[..., object], *more: inspect.Parameter
+) -> Callable[..., Returned]:
+    """Give `call` the name and the parameters of `own`, and `more` of these."""
+    functools.update_wrapper(call, own, updated=())
+    # Set by `update_wrapper`: `inspect.unwrap` would skip what `call` adds.
+    del call.__wrapped__  # type: ignore[attr-defined]
+    return with_parameters(call, own, *more)
+
+
+def with_parameters(
+    call: Callable[..., Returned], own: Callable[..., object], *more: inspect.Parameter
+) -> Callable[..., Returned]:
+    """Give `call` the parameters of `own`, and `more`: first ones, or the last keywords."""
+    with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
+        signature = inspect.signature(own)
+        every = [*more, *signature.parameters.values()]
+        every.sort(key=lambda each: (each.kind, each.kind == each.KEYWORD_ONLY and each in more))
+        call.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
+    return call
 
 
 def _signature(user_function: UserFunction) -> inspect.Signature | None:

@@ -8,10 +8,10 @@ State that the call replaces is also an input, so that it is not a constant.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ import jax
 
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import ArraysIn, abstract, is_array, is_number
-from jaxsight.tracer.calls.parameters import named
+from jaxsight.tracer.calls.parameters import named, with_parameters
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.isolation import mutable_contents
@@ -95,10 +95,8 @@ class Updates:
         for change in watch.changes():
             self.add(change)
         # Other values in a container that the call changes are state too, not constants.
-        unchanged = (
-            _lift(change, set()) for change in watch.beside([lift.change for lift in self.lifts])
-        )
-        self.lifts += [lift for lift in unchanged if lift is not None]
+        for change in watch.beside([lift.change for lift in self.lifts]):
+            self.lifts += _lift(change, set())
 
     def add_graph(self, owner: str, change: nnx.NodeChange) -> None:
         for path, _ in change.changed:  # an attribute of `self`, such as `self.count`, or `model`
@@ -116,7 +114,6 @@ class Updates:
         old = {id(leaf) for leaf in _arrays(change.old)}
         # JAX raises no error for a leaked tracer until something uses it (`compat/traces.py`).
         fresh = [leaf for leaf in new if id(leaf) not in old and not traces.is_leaked(leaf)]
-        fresh_ones = set(map(id, fresh))
         if not fresh and not change.counts:
             return
         self.names[change.label] = None
@@ -124,17 +121,15 @@ class Updates:
             self.left_out[change.label] = None
             return
         self.arrays += fresh
-        complete = all(
-            leaf in fresh_ones for leaf in map(id, jax.tree_util.tree_leaves(change.new))
-        )
+        complete = {*map(id, jax.tree_util.tree_leaves(change.new))} <= {*map(id, fresh)}
         self.parts.setdefault(change.label, []).append(change.new if complete else fresh)
-        if (lift := _lift(change, {id(leaf) for leaf in new})) is not None:
-            self.lifts.append(lift)
+        self.lifts += _lift(change, {id(leaf) for leaf in new})
 
 
-def _lift(change: Change, still_used: set[int]) -> Lift | None:
+def _lift(change: Change, still_used: set[int]) -> list[Lift]:
+    """Return the value that a change replaces, if it has arrays."""
     if change.old is GONE:
-        return None
+        return []
     structure: object
     leaves, structure = jax.tree_util.tree_flatten(change.old)
     after, structure_after = jax.tree_util.tree_flatten(change.new)
@@ -142,13 +137,12 @@ def _lift(change: Change, still_used: set[int]) -> Lift | None:
     for at, leaf in enumerate(leaves):
         if is_number(leaf):
             # If it becomes an array in the first call, it is one in all later calls.
-            if structure == structure_after and is_array(after[at]):
-                places.append(at)
-        elif (
-            is_array(leaf) and not isinstance(leaf, jax.core.Tracer) and id(leaf) not in still_used
-        ):
-            places.append(at)
-    return Lift(change, ArraysIn(structure, leaves, places)) if places else None
+            is_lifted = structure == structure_after and is_array(after[at])
+        else:
+            is_known = is_array(leaf) and not isinstance(leaf, jax.core.Tracer)
+            is_lifted = is_known and id(leaf) not in still_used
+        places += [at] if is_lifted else []
+    return [Lift(change, ArraysIn(structure, leaves, places))] if places else []
 
 
 def by_label(lifts: Sequence[Lift]) -> dict[str, object]:
@@ -167,13 +161,6 @@ def one_or_all(parts: dict[str, list[object]]) -> dict[str, object]:
     return {name: values[0] if len(values) == 1 else values for name, values in parts.items()}
 
 
-def in_order(lifts: Sequence[Lift], state: dict[str, object]) -> Iterator[list[object]]:
-    """Yield the arrays of each lift from those by label."""
-    arrays = {label: iter(jax.tree_util.tree_leaves(tree)) for label, tree in state.items()}
-    for lift in lifts:
-        yield [next(arrays[lift.change.label]) for _ in lift.old.places]
-
-
 def _arrays(value: object) -> list[object]:
     """Return the arrays in a value: in pytrees, and in attributes of other objects."""
     if value is GONE:
@@ -188,12 +175,8 @@ def _arrays(value: object) -> list[object]:
                 arrays.append(leaf)
             elif id(leaf) not in visited:
                 visited[id(leaf)] = leaf
-                waiting += [
-                    value
-                    for kind, target in mutable_contents.kinds(leaf)
-                    if not issubclass(type(leaf), type)
-                    for value in kind.read(target)[1]
-                ]
+                kinds = () if issubclass(type(leaf), type) else mutable_contents.kinds(leaf)
+                waiting += [value for kind, target in kinds for value in kind.read(target)[1]]
     return arrays
 
 
@@ -227,32 +210,24 @@ class StatefulCall:
         }
         self._held_state = nnx.split([holder.old for holder in holders])
         self._split = nnx.split((inputs.args, inputs.kwargs))
-        self._leaves, self._structure = jax.tree_util.tree_flatten(self._split.pure)
-        self._static = {
-            index: leaf for index, leaf in enumerate(self._leaves) if not is_array(leaf)
-        }
+        self._call = ArraysIn.of(self._split.pure)
         # It is `state`, unless a parameter has that name.
         keyword = "state"
         while keyword in inputs.named or keyword in inputs.kwargs:
             keyword += "_"
         self._state = keyword
         # Static leaves are replaced by `None`, so that JAX names the arrays as in the user's call.
-        arrays = [None if at in self._static else leaf for at, leaf in enumerate(self._leaves)]
-        pure = jax.tree_util.tree_unflatten(self._structure, arrays)
-        self.args, self.kwargs = pure if self._static else self._split.pure
-        held_state = dict(
-            zip(self._holders, jax.tree_util.tree_map(abstract, self._held_state.pure), strict=True)
-        )
-        state = {**by_label(self._lifted), **held_state}
+        self.args, self.kwargs = self._call.alone(self._call.arrays)
+        held_state = jax.tree_util.tree_map(abstract, self._held_state.pure)
+        state = by_label(self._lifted) | dict(zip(self._holders, held_state, strict=True))
         self.extra = {self._state: state} if state else {}
         """State that it also takes, by keyword."""
         self.kwargs = {**self.kwargs, **self.extra}
 
     def again(self) -> StatefulCall:
         """Return the same call with the state that the last one replaced as inputs."""
-        return StatefulCall(
-            self.user_function, self._inputs, self.lifts, tuple(self._holders.values())
-        )
+        holders = tuple(self._holders.values())
+        return StatefulCall(self.user_function, self._inputs, self.lifts, holders)
 
     @property
     def function(self) -> Callable[..., list[object]]:
@@ -262,7 +237,7 @@ class StatefulCall:
         def call(*args: object, **kwargs: object) -> list[object]:
             return self(*args, **kwargs)
 
-        return self._signed(call)
+        return self._with_state(call)
 
     @property
     def pure(self) -> Callable[..., tuple[object, dict[str, object]]]:
@@ -274,44 +249,25 @@ class StatefulCall:
         @functools.wraps(self.user_function.call, updated=())
         def call(*args: object, **kwargs: object) -> tuple[object, dict[str, object]]:
             state = kwargs.pop(self._state) if self.extra else {}
-            nodes = [
-                leaf
-                for leaf in jax.tree_util.tree_leaves((args, kwargs), is_leaf=nnx.is_node)
-                if nnx.is_node(leaf)
-            ]
+            leaves = jax.tree_util.tree_leaves((args, kwargs), is_leaf=nnx.is_node)
+            nodes = [leaf for leaf in leaves if nnx.is_node(leaf)]
             returned, updates = self._run(args, kwargs, nodes, state, lambda returned: returned)
             return returned, one_or_all(updates.parts)
 
-        return self._signed(call)
+        return self._with_state(call)
 
-    def _signed(self, call: Callable[..., Returned]) -> Callable[..., Returned]:
-        if self.extra:
-            with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
-                signature = inspect.signature(self.user_function.call)
-                state = inspect.Parameter(self._state, inspect.Parameter.KEYWORD_ONLY)
-                # Sorted by kind, it comes before `**kwargs`.
-                parameters = sorted(
-                    [*signature.parameters.values(), state], key=lambda parameter: parameter.kind
-                )
-                call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return call
+    def _with_state(self, call: Callable[..., Returned]) -> Callable[..., Returned]:
+        state = inspect.Parameter(self._state, inspect.Parameter.KEYWORD_ONLY)
+        return with_parameters(call, self.user_function.call, *[state] if self.extra else [])
 
     def __call__(self, *args: object, **kwargs: object) -> list[object]:
         """Return all arrays of the call: those that it returns, then those that it updates."""
         state = kwargs.pop(self._state) if self.extra else {}
-        pure: object = (args, kwargs)
-        if self._static:
-            arrays = iter(jax.tree_util.tree_leaves(pure))
-            leaves = [
-                self._static[at] if at in self._static else next(arrays)
-                for at in range(len(self._leaves))
-            ]
-            pure = jax.tree_util.tree_unflatten(self._structure, leaves)
+        pure = self._call.filled(jax.tree_util.tree_leaves((args, kwargs)))
         (args, kwargs), nodes = self._split.merge(pure)
         outcome = Outcome()
-        results, updates = self._run(
-            args, kwargs, nodes, state, lambda returned: _results(returned, outcome)
-        )
+        read = functools.partial(_results, outcome=outcome)
+        results, updates = self._run(args, kwargs, nodes, state, read)
         updates.note(outcome)
         self.outcome, self.lifts = outcome, updates.lifts
         return [*results, *updates.arrays]
@@ -333,15 +289,14 @@ class StatefulCall:
         for name, value in by_name.items():
             for leaf in jax.tree_util.tree_leaves(value, is_leaf=nnx.is_node):
                 owner_by_node.setdefault(id(leaf), name)
-        owners = [
-            *[owner_by_node.get(id(node), "") for node in nodes],
-            *(holding.label for holding in self._holders.values()),
-        ]
+        owners = [owner_by_node.get(id(node), "") for node in nodes]
+        owners += [holding.label for holding in self._holders.values()]
         returns = not self.user_function.pure
-        with Watch(
-            self.user_function.call, by_name if returns else static_leaves(by_name)
-        ) as watch:
-            for lift, values in zip(self._lifted, in_order(self._lifted, state), strict=True):
+        watched = by_name if returns else static_leaves(by_name)
+        with Watch(self.user_function.call, watched) as watch:
+            arrays = {label: iter(jax.tree_util.tree_leaves(tree)) for label, tree in state.items()}
+            for lift in self._lifted:
+                values = [next(arrays[lift.change.label]) for _ in lift.old.places]
                 watch.put(lift.change, lift.old.filled(values))
             for holder, node in zip(self._holders.values(), held_nodes, strict=True):
                 watch.put(holder, node)
@@ -356,10 +311,8 @@ class StatefulCall:
 
 def static_leaves(by_name: dict[str, object]) -> dict[str, list[object]]:
     """Return the leaves of arguments other than arrays, which a library passes on unchanged."""
-    return {
-        name: [leaf for leaf in jax.tree_util.tree_leaves(value) if not is_array(leaf)]
-        for name, value in by_name.items()
-    }
+    leaves = {name: jax.tree_util.tree_leaves(value) for name, value in by_name.items()}
+    return {name: [*itertools.filterfalse(is_array, each)] for name, each in leaves.items()}
 
 
 def _results(returned: object, outcome: Outcome) -> list[object]:

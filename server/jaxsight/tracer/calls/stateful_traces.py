@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -18,21 +18,29 @@ from jaxsight.tracer.calls.parameters import named, parameter
 from jaxsight.tracer.calls.stateful_call import Outcome, StatefulCall, Updates, static_leaves
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import contexts, in_place_updates
+from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Change, Watch
-from jaxsight_source.compat.staging import open_jaxpr
+from jaxsight.wire.chunks import Chunk
+from jaxsight.wire.observations import Caveat
+from jaxsight_source.compat.staging import open_jaxpr, surroundings
 
 Returned = TypeVar("Returned")
+
+_PARAMETER = re.compile(r"[.\[]")
+
+_UNBOUND = re.compile(r"\bunbound axis name: (\w+)")
+"""`NameError` of JAX: `core.AxisEnv.axis_size` (jax/_src/core.py), 0.4.35 to 0.12."""
+_MOST_AXES = 8
+"""Maximum number of axes, each of which costs a trace; meshes of programs have up to five."""
 
 
 def traced(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome]:
     """Trace the call; return JAX's `Traced` stage, which can be lowered, and the other results."""
-    if nnx.is_jitted(user_function.wrapper):
-        return _traced_by_nnx(user_function, inputs)
-    if user_function.jitted:
+    if user_function.jitted or nnx.is_jitted(user_function.wrapper):
         return _traced_by_jit(user_function, inputs)
     call, stage = _with_state(user_function, inputs, _staged)
-    return _with_refs(stage, call.outcome, user_function, inputs)
+    return stage, _with_refs(stage, call.outcome, user_function, inputs)
 
 
 def updating(user_function: UserFunction, inputs: Inputs) -> StatefulCall | None:
@@ -42,7 +50,12 @@ def updating(user_function: UserFunction, inputs: Inputs) -> StatefulCall | None
     """
     if user_function.jitted:
         return None
-    call, _ = _with_state(user_function, inputs, _try)
+
+    def attempt(call: StatefulCall) -> None:
+        with _like_its_call(call.user_function):
+            jax.make_jaxpr(call.function)(*call.args, **call.kwargs)
+
+    call, _ = _with_state(user_function, inputs, attempt)
     return call if set(call.outcome.updates) != set(call.outcome.left_out) else None
 
 
@@ -53,11 +66,6 @@ def with_values(user_function: UserFunction, inputs: Inputs) -> StatefulCall:
         body = getattr(user_function.call, "__wrapped__", user_function.call)
         user_function = replace(user_function, call=body, jitted=False, pure=True)
     return StatefulCall(user_function, inputs)
-
-
-def _try(call: StatefulCall) -> None:
-    with _like_its_call(call.user_function):
-        jax.make_jaxpr(call.function)(*call.args, **call.kwargs)
 
 
 def _like_its_call(user_function: UserFunction) -> contextlib.AbstractContextManager[None]:
@@ -96,9 +104,7 @@ def _with_state(
 
 def _staged(call: StatefulCall) -> Traced:
     user_function = call.user_function
-    function = call.function
-    if user_function.pure:
-        function = _marked(function)
+    function = _marked(call.function) if user_function.pure else call.function
     donates_first, donates_others = user_function.donates
     donated = [at for at in range(len(call.args)) if (donates_first if at == 0 else donates_others)]
     named_too = list(call.kwargs) if donates_others else []
@@ -131,40 +137,35 @@ def _watch(user_function: UserFunction, inputs: Inputs) -> Watch:
 
 
 def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome]:
-    """Return the program of `jax.jit`, which returns no state."""
+    """Return the program of `jax.jit`, which returns no state, or that of `nnx.jit`.
+
+    The latter also returns the state of objects in its arguments.
+    """
     call: Any = user_function.call
     updates = Updates(returns=False)
     with _watch(user_function, inputs) as watch:
-        stage = call.trace(*inputs.args, **inputs.kwargs)
+        if nnx.is_jitted(user_function.wrapper):
+            program = nnx.traced(user_function.wrapper, inputs.args, inputs.kwargs)
+        else:
+            stage = call.trace(*inputs.args, **inputs.kwargs)
+            structure: jax.tree_util.PyTreeDef = jax.tree_util.tree_structure(stage.out_info)
+            program = nnx.JittedProgram(stage, structure, 0, structure.num_leaves, ())
         updates.add_all(watch)
-    structure: jax.tree_util.PyTreeDef = jax.tree_util.tree_structure(stage.out_info)
-    outcome = Outcome(structure, count=structure.num_leaves)
-    updates.note(outcome)
-    return _with_refs(stage, outcome, user_function, inputs)
-
-
-def _traced_by_nnx(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome]:
-    """Return the program of `nnx.jit`, which also returns the state of objects in its arguments."""
-    updates = Updates(returns=False)
-    with _watch(user_function, inputs) as watch:
-        program = nnx.traced(user_function.wrapper, inputs.args, inputs.kwargs)
-        updates.add_all(watch)
-    names = (
-        parameter(user_function, key) if isinstance(key, int) else key for key in program.updated
-    )
+    keys = program.updated
+    names = (parameter(user_function, key) if isinstance(key, int) else key for key in keys)
     updates.names = dict.fromkeys((*names, *updates.names))
     outcome = Outcome(program.structure, start=program.start, count=program.count)
     updates.note(outcome)
-    return _with_refs(program.stage, outcome, user_function, inputs)
+    return program.stage, _with_refs(program.stage, outcome, user_function, inputs)
 
 
 def _with_refs(
     stage: Traced, outcome: Outcome, user_function: UserFunction, inputs: Inputs
-) -> tuple[Traced, Outcome]:
+) -> Outcome:
     """Add the names of references that the program writes to its updates."""
     places = list(in_place_updates.written_refs(stage.jaxpr))
     if not places:
-        return stage, outcome
+        return outcome
     opened = open_jaxpr(stage.jaxpr)
     constants = getattr(stage.jaxpr, "consts", ())
     watch = Watch(user_function.call, inputs.named)
@@ -177,7 +178,39 @@ def _with_refs(
             path = argument_names[index - len(opened.constvars)] if argument_names else None
             labels.append(_PARAMETER.split(str(path or "an argument"), maxsplit=1)[0])
     outcome.updates = tuple(dict.fromkeys((*outcome.updates, *labels)))
-    return stage, outcome
+    return outcome
 
 
-_PARAMETER = re.compile(r"[.\[]")
+def with_axes(trace: Callable[[], Returned]) -> tuple[Returned, tuple[str, ...]]:
+    """Return an answer, and the axes that had to be bound for it: those of maps around a function.
+
+    `lax.pmean(x, "batch")` has a meaning only in a program that maps over `batch`. A function that
+    is traced by itself sees such an axis with one device, as in that program on a machine that has
+    one.
+
+    Args:
+        trace: is called again with each axis that it finds unbound.
+
+    Raises:
+        UserError: that of `trace`.
+    """
+    axes: list[str] = []
+    while True:
+        try:
+            with surroundings(None, [(name, 1) for name in axes]):
+                return trace(), tuple(axes)
+        except UserError as error:
+            unbound = _UNBOUND.search(error.failure.message)
+            # An axis that is bound already would be asked for without end.
+            if unbound is None or unbound[1] in axes or len(axes) == _MOST_AXES:
+                raise
+            axes.append(unbound[1])
+
+
+def axis_caveats(axes: Iterable[str], chunks: Iterable[Chunk], function: str) -> tuple[Caveat, ...]:
+    """Return what is said of a function about the axes that were bound for it."""
+    defining = next((chunk for chunk in chunks if function.partition(".")[0] in chunk.binds), None)
+    if defining is None:
+        return ()
+    words = "names the axis `{}`, which nothing here binds: traced with a size of 1"
+    return tuple(Caveat(defining.id, words.format(name)) for name in axes)

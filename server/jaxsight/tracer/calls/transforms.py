@@ -6,9 +6,6 @@ are mapped and differentiated.
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import ArraysIn, is_array
-from jaxsight.tracer.calls.parameters import parameter
+from jaxsight.tracer.calls.parameters import parameter, signed
 from jaxsight.tracer.calls.stateful_call import StatefulCall
 from jaxsight.tracer.calls.user_function import TraceableCall, UserFunction
 from jaxsight.tracer.failures import refusal
@@ -50,35 +47,30 @@ def transformed(
         user_function = replace(user_function, call=stateful.pure)
         kwargs = {**kwargs, **stateful.extra}
     elif stateful is not None:
-        user_function = replace(
-            user_function, call=_returning(StatefulCall(user_function, inputs).pure)
-        )
+        pure = StatefulCall(user_function, inputs).pure
+        user_function = replace(user_function, call=_returning(pure))
+    call: Any = user_function.call
     match transform:
         case "":
-            return TraceableCall(user_function.call, args, kwargs, name, function)
+            about = function
         case "grad" | "value_and_grad":
             by = _differentiable(args, function)[0]
             differentiate: Any = jax.grad if transform == "grad" else jax.value_and_grad
+            call = differentiate(call, argnums=by)
             about = f"{transform}({function}) with respect to {parameter(user_function, by)}"
-            return TraceableCall(
-                differentiate(user_function.call, argnums=by), args, kwargs, name, about
-            )
         case "vmap":
             about = f"vmap({function}) over a new leading axis of {MAPPED_SIZE} in every array"
             args, kwargs = jax.tree_util.tree_map(_mapped, (args, kwargs))
-            return TraceableCall(_vmap(user_function.call), args, kwargs, name, about)
+            call = _vmap(call)
         case "jvp":
             chosen = _differentiable(args, function)
             primals = tuple(args[index] for index in chosen)
             others = (arg for index, arg in enumerate(args) if index not in chosen)
             args = (primals, primals, *others)
             names = ", ".join(parameter(user_function, index) for index in chosen)
-            about = f"jvp({function}) by {names}"
-            return TraceableCall(_jvp(user_function.call, chosen), args, kwargs, name, about)
+            about, call = f"jvp({function}) by {names}", _jvp(call, chosen)
         case "jit":
-            return TraceableCall(
-                _jit(user_function, args, kwargs), args, kwargs, name, f"jit({function})"
-            )
+            about, call = f"jit({function})", _jit(user_function, args, kwargs)
         case "inverse":
             # Imported on first use, as few sessions need it.
             from jaxsight.tracer.calls.inverse import inverted
@@ -86,6 +78,7 @@ def transformed(
             return inverted(user_function, inputs, function, name)
         case _:
             raise refusal("sourcerize", f"unknown transformation {transform}")
+    return TraceableCall(call, args, kwargs, name, about)
 
 
 def _returning(function: Callable[..., tuple[object, ...]]) -> Callable[..., object]:
@@ -94,26 +87,22 @@ def _returning(function: Callable[..., tuple[object, ...]]) -> Callable[..., obj
     def returning(*args: object, **kwargs: object) -> object:
         return function(*args, **kwargs)[0]
 
-    return _signed(returning, function)
+    return signed(returning, function)
 
 
 def _differentiable(args: Sequence[object], function: str) -> list[int]:
     """Return the positions of the arguments that are all floating point, at least one."""
     chosen = [index for index, arg in enumerate(args) if _is_inexact(arg)]
     if not chosen:
-        words = (
-            f"cannot differentiate {function}: it has no positional argument that is all floating "
-            "point"
-        )
-        raise refusal("sourcerize", words)
+        words = "it has no positional argument that is all floating point"
+        raise refusal("sourcerize", f"cannot differentiate {function}: {words}")
     return chosen
 
 
 def _is_inexact(arg: object) -> bool:
     leaves = jax.tree_util.tree_leaves(arg)
-    return bool(leaves) and all(
-        is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves
-    )
+    are_arrays = bool(leaves) and all(map(is_array, leaves))
+    return are_arrays and all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves)
 
 
 def _mapped(leaf: object) -> object:
@@ -136,7 +125,7 @@ def _vmap(function: Callable[..., object]) -> Callable[..., object]:
 
         return jax.vmap(one)(call.arrays)
 
-    return _signed(mapped, function)
+    return signed(mapped, function)
 
 
 def _jvp(function: Callable[..., object], chosen: Sequence[int]) -> Callable[..., object]:
@@ -144,12 +133,9 @@ def _jvp(function: Callable[..., object], chosen: Sequence[int]) -> Callable[...
 
     def jvp(primals: object, tangents: object, *rest: object, **kwargs: object) -> object:
         def of_chosen(*chosen_args: object) -> object:
-            chosen_iterator, constant_args = iter(chosen_args), iter(rest)
-            count = len(chosen_args) + len(rest)
-            args = [
-                next(chosen_iterator) if index in chosen else next(constant_args)
-                for index in range(count)
-            ]
+            args = list(rest)
+            for index, arg in zip(chosen, chosen_args, strict=True):
+                args.insert(index, arg)
             return function(*args, **kwargs)
 
         return jax.jvp(of_chosen, primals, tangents)
@@ -170,13 +156,3 @@ def _jit(
 
 def _has_array(arg: object) -> bool:
     return any(map(is_array, jax.tree_util.tree_leaves(arg)))
-
-
-def _signed(function: Callable[..., object], like: Callable[..., object]) -> Callable[..., object]:
-    """Give `function` the name and the signature of `like`."""
-    functools.update_wrapper(function, like, updated=())
-    # Set by `update_wrapper`: `inspect.unwrap` would skip the transformation.
-    del function.__wrapped__  # type: ignore[attr-defined]
-    with contextlib.suppress(TypeError, ValueError):  # not every callable has a signature
-        function.__signature__ = inspect.signature(like)  # type: ignore[attr-defined]
-    return function

@@ -47,18 +47,17 @@ class UserFunction:
     """
 
     call: Callable[..., object]
-    jitted: bool
-    owner: type | None
+    jitted: bool = False
+    owner: type | None = None
     wrapper: object = None
     pure: bool = False
 
     @property
     def donates(self) -> tuple[bool, bool]:
         """Whether the buffers of the first argument, and those of the others, are donated."""
-        donates_first, donates_others = (
-            getattr(self.wrapper, name, False) for name in ("donate_first", "donate_rest")
-        )
-        return bool(self.pure and donates_first), bool(self.pure and donates_others)
+        wrapper = self.wrapper if self.pure else None
+        first, others = (getattr(wrapper, f"donate_{which}", False) for which in ("first", "rest"))
+        return bool(first), bool(others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def as_called(function: UserFunction) -> UserFunction:
     """
     call: Any = function.call
     if function.owner is not None and getattr(call, "__name__", "") == "__init__":
-        return UserFunction(function.owner, False, None)
+        return UserFunction(function.owner)
     inner = call
     while callable(inside := getattr(inner, "__wrapped__", None)):
         call = inside if _is_transformation(inner) else call
@@ -166,10 +165,7 @@ def _check(value: Any, name: str) -> None:
     body = value
     while isinstance(body, functools.partial) or _is_jitted(body):
         body = body.func if isinstance(body, functools.partial) else body.__wrapped__
-    match body:
-        case _ if inspect.iscoroutinefunction(body):
-            raise refusal("find", f"{name} is an async function: JAX cannot trace it")
-        case _ if inspect.isasyncgenfunction(body) or inspect.isgeneratorfunction(body):
-            raise refusal("find", f"{name} is a generator: JAX cannot trace it")
-        case _:
-            return
+    if inspect.iscoroutinefunction(body):
+        raise refusal("find", f"{name} is an async function: JAX cannot trace it")
+    if inspect.isasyncgenfunction(body) or inspect.isgeneratorfunction(body):
+        raise refusal("find", f"{name} is a generator: JAX cannot trace it")

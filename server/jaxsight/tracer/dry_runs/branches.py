@@ -6,17 +6,19 @@ returns, raises or leaves its loop ends only itself, unless all of them do.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import FrameType, TracebackType
+from types import FrameType
+from typing import Any
 
 import jax
 
 from jaxsight.tracer.compat import traces
-from jaxsight.tracer.dry_runs.captured import Conditions
+from jaxsight.tracer.dry_runs.noted_calls import NotedCalls
 from jaxsight.tracer.dry_runs.values.united import (
     Value,
     changeable,
@@ -32,6 +34,7 @@ from jaxsight.tracer.dry_runs.values.unknown import (
     UnknownValueError,
     is_size,
     is_unknown,
+    shaped_like,
     sizes,
 )
 from jaxsight.tracer.failures import message
@@ -54,8 +57,17 @@ _OURS = (
 """Errors that a program has because its arrays have no values, or its effects are refused."""
 _ABOUT_US = re.compile(r"Tracer|\bUnknown\b|<unknown>")
 """Messages about a tracer, or about something unknown."""
+ENDING = (CancelledByServer, TookTooLong, GeneratorExit, MemoryError)
+"""Errors that end the whole run or the generator, not only a branch or a statement."""
+_UNBOUND = object()
+"""Stands for the value of a variable that is not bound."""
 _LEAVING = ("break", "continue", "return", "raise")
 """How branches leave, in the order in which one is chosen where they differ."""
+_Statement = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[int, int]]
+"""A statement: the conditions of its branches, for people; the variables that it binds; variables
+with objects that it may change; numbers of the loop and of the `try` around it, 0 without one.
+"""
+_Thunk = Callable[[], object]
 _OPERATORS: Mapping[str, Callable[[Value, Value], object]] = {
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le,
     "Gt": operator.gt, "GtE": operator.ge, "Is": operator.is_, "IsNot": operator.is_not,
@@ -77,22 +89,18 @@ class LeftBranch(BaseException):
         self.how, self.value = how, value
 
 
-@dataclass(slots=True)
-class KnownBranch:
+class KnownBranch(contextlib.nullcontext[None]):
     """The branches of a statement whose condition is known: one of them runs."""
 
-    index: int
-    forks: bool = False
+    forks = False
+
+    def __init__(self, index: int) -> None:
+        super().__init__()
+        self._index = index
 
     def enters(self, index: int) -> bool:
         """Return whether a branch runs."""
-        return index == self.index
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, *error: object) -> None:
-        """Let errors pass."""
+        return index == self._index
 
 
 _KNOWN = (KnownBranch(0), KnownBranch(1))
@@ -120,15 +128,8 @@ class Fork:
 
     forks = True
 
-    def __init__(
-        self,
-        branches: Branches,
-        frame: FrameType,
-        conditions: tuple[str, ...],
-        names: tuple[str, ...],
-        roots: tuple[str, ...],
-        around: tuple[int, int],
-    ) -> None:
+    def __init__(self, branches: Branches, frame: FrameType, *statement: *_Statement) -> None:
+        conditions, names, roots, around = statement
         self.code, self.line, self.frame = frame.f_code, frame.f_lineno, id(frame)
         self.condition, self.around = conditions[0], around
         self.leaves, self.result = "", None
@@ -160,25 +161,17 @@ class Fork:
         self._branches.forks.append(self)
         self._branches.note_condition()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, _kind: object, error: object, _traceback: object) -> bool:
         branches = self._branches
         del branches.forks[branches.forks.index(self) :]
         branches.note_condition()
-        # These end the whole run or the generator, not only the branch.
-        if isinstance(error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError):
+        if isinstance(error, ENDING):
             return False
         frame = sys._getframe(1)
-        end = _End("", None, values_of(frame, self._names), [*map(content_of, self._objects)])
-        if isinstance(error, LeftBranch):
-            end.how, end.value = error.how, error.value
-        elif error is not None:
-            end.how, end.value = "raise", error
-        self._ends.append(end)
+        left = (error.how, error.value) if isinstance(error, LeftBranch) else ("raise", error)
+        contents = [*map(content_of, self._objects)]
+        how, value = ("", None) if error is None else left
+        self._ends.append(_End(how, value, values_of(frame, self._names), contents))
         return True
 
     def end(self) -> None:
@@ -207,13 +200,11 @@ class Fork:
             raise error
         self.leaves, self.result = kind, united([end.value for end in ends])
         changed = self._unite_objects([end.contents for end in ends])
-        names = {name for end in ends for name in end.names}
-        self._now = {
-            name: Unknown()
-            if any(name not in end.names or id(end.names[name]) in changed for end in ends)
-            else united([end.names[name] for end in ends])
-            for name in names
-        }
+        self._now = {}
+        for name in {name for end in ends for name in end.names}:
+            values = [end.names.get(name, _UNBOUND) for end in ends]
+            is_known = not any(each is _UNBOUND or id(each) in changed for each in values)
+            self._now[name] = united(values) if is_known else Unknown()
 
     def _unite_objects(self, contents: list[list[object]]) -> set[int]:
         """Give objects what branches leave in them; return the ids of those that are unknown."""
@@ -240,16 +231,14 @@ class Fork:
 
     def _differing(self, ends: list[_End]) -> set[str]:
         """Return the variables that differ at the ends of branches, or whose objects do."""
-        objects = {
-            id(each)
-            for index, each in enumerate(self._objects)
-            if united([end.contents[index] for end in ends]) is not ends[-1].contents[index]
-        }
+        by_object = zip(self._objects, *(end.contents for end in ends), strict=True)
+        objects = {id(each) for each, *every in by_object if united(every) is not every[-1]}
+        by_name = {name: [end.names.get(name, _UNBOUND) for end in ends] for name in self._names}
         return {
             name
-            for name in self._names
-            if any(name not in end.names or id(end.names[name]) in objects for end in ends)
-            or united([end.names[name] for end in ends]) is not ends[-1].names[name]
+            for name, values in by_name.items()
+            if any(each is _UNBOUND or id(each) in objects for each in values)
+            or united(values) is not values[-1]
         }
 
     def _recurses(self, frame: FrameType | None) -> bool:
@@ -258,6 +247,36 @@ class Fork:
             depth += frame.f_code is self.code
             frame = frame.f_back
         return depth == _RECURSIONS
+
+
+Manager = contextlib.AbstractContextManager[object]
+
+
+@dataclass(slots=True)
+class Surviving(contextlib.AbstractContextManager[object]):
+    """A context manager; if it cannot be entered, its value is unknown."""
+
+    failed: Callable[[BaseException], None]
+    """Called with the error, which it raises if it is not to be survived."""
+    make: Callable[[], Manager]
+    template: object
+    """The structure of its target."""
+    _entered: Manager | None = None
+
+    def __enter__(self) -> object:
+        try:
+            manager = self.make()
+            value = manager.__enter__()
+        except BaseException as error:  # noqa: BLE001 - user code
+            self.failed(error)
+            return shaped_like(self.template)
+        self._entered = manager
+        return shaped_like(self.template) if is_unknown(value) else value
+
+    def __exit__(self, *error: object) -> bool | None:
+        # The context sees that its body ends.
+        shown: Any = (None, None, None) if isinstance(error[1], LeftBranch) else error
+        return self._entered.__exit__(*shown) if self._entered is not None else None
 
 
 @dataclass
@@ -272,7 +291,13 @@ class Branches:
     """What branches returned of functions that go on, by the ids of their frames."""
     is_complete: bool = False
     """Whether all that the program did is what it does without us, until now."""
+    calls: NotedCalls = field(default_factory=NotedCalls)
+    """Calls of the file's functions, by qualified name."""
     _outer: object = None
+    _turned: dict[tuple[int, int], list[dict[str, object]]] = field(default_factory=dict)
+    """The variables after the last two iterations, by the frame and the number of the loop."""
+    _cut: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
+    """Loops that were left early, with the variables that depend on where."""
 
     @property
     def is_active(self) -> bool:
@@ -280,16 +305,19 @@ class Branches:
         return self._outer is not None and traces.current() is self._outer
 
     def note_condition(self) -> None:
-        """Note that other conditions hold, for calls."""
+        """Note which unknown conditions hold, for calls."""
+        texts = ((f.condition, f.code.co_filename, f.line) for f in self.forks)
+        self.calls.conditions = tuple(dict.fromkeys(texts))
 
     def cut(self, frame: int, loop: int, differing: set[str]) -> None:
-        """Note that it is unknown how many turns a loop has, or which variables differ then."""
+        """Note that it is unknown how many turns a loop has, or which variables differ then.
 
-    @property
-    def conditions(self) -> Conditions:
-        """The unknown conditions that hold."""
-        texts = ((f.condition, f.code.co_filename, f.line) for f in self.forks)
-        return tuple(dict.fromkeys(texts))
+        Raises:
+            UnknownValueError: nothing notes what it changes.
+        """
+        if (frame, loop) not in self._turned:
+            raise UnknownValueError("its condition is unknown")
+        self._cut[frame, loop] = self._cut.get((frame, loop), frozenset()) | differing
 
     def leave_from(self, frame: int, how: str, around: int, value: object) -> None:
         """Leave the innermost branch that runs, if it is in a frame and in what is left."""
@@ -325,59 +353,30 @@ class Branches:
             self.untested(error)
             return None
 
-    def fork(
-        self,
-        test: object,
-        conditions: tuple[str, ...],
-        names: tuple[str, ...],
-        roots: tuple[str, ...],
-        around: tuple[int, int],
-    ) -> KnownBranch | Fork:
-        """Return the branches of a statement.
-
-        Args:
-            test: its condition.
-            conditions: those of the branches, for people.
-            names: the variables that the statement binds.
-            roots: variables with objects that it may change.
-            around: numbers of the loop and of the `try` around it, 0 if there are none.
-        """
+    def fork(self, test: object, *statement: *_Statement) -> KnownBranch | Fork:
+        """Return the branches of a statement, given its condition."""
         truth = self.truth(test)
         if truth is not None:
             return _KNOWN[0 if truth else 1]
-        return self._forked(sys._getframe(1), conditions, names, roots, around)
+        return self._forked(sys._getframe(1), *statement)
 
-    def cases(
-        self,
-        subject: object,
-        conditions: tuple[str, ...],
-        names: tuple[str, ...],
-        roots: tuple[str, ...],
-        around: tuple[int, int],
-    ) -> KnownBranch | Fork:
+    def cases(self, subject: object, *statement: *_Statement) -> KnownBranch | Fork:
         """Return the branches of a `match`, given its subject."""
         if not self.is_active or not is_unknown(subject):
             return self.case(-1)
-        return self._forked(sys._getframe(1), conditions, names, roots, around)
+        return self._forked(sys._getframe(1), *statement)
 
     def case(self, index: int) -> KnownBranch:
         """Return the branches of a `match` of which one runs."""
         return KnownBranch(index)
 
-    def _forked(
-        self,
-        frame: FrameType,
-        conditions: tuple[str, ...],
-        names: tuple[str, ...],
-        roots: tuple[str, ...],
-        around: tuple[int, int],
-    ) -> Fork:
+    def _forked(self, frame: FrameType, *statement: *_Statement) -> Fork:
         self.is_complete = False
         place = frame.f_code, frame.f_lineno
         is_inside_itself = any((fork.code, fork.line) == place for fork in self.forks)
         if is_inside_itself or len(self.forks) == _OPEN:
             raise UnknownValueError("its condition is unknown")
-        return Fork(self, frame, conditions, names, roots, around)
+        return Fork(self, frame, *statement)
 
     def leave(self, how: str, around: int, value: object = None) -> object:
         """Leave a branch, if one of several runs; return the value if none does.
@@ -392,12 +391,7 @@ class Branches:
         others = self.returned.pop(frame, ()) if how == "return" else ()
         return united([*others, value])
 
-    def chosen(
-        self,
-        test: Callable[[], object],
-        first: Callable[[], object],
-        second: Callable[[], object],
-    ) -> object:
+    def chosen(self, test: _Thunk, first: _Thunk, second: _Thunk) -> object:
         """Return the value of a conditional expression."""
         truth = self._tested(test)
         if truth is not None:
@@ -406,7 +400,7 @@ class Branches:
         values = [self._evaluated(first), self._evaluated(second)]
         return united([value for value in values if value is not _FAILED] or [Unknown()])
 
-    def logical(self, decides: bool, *parts: Callable[[], object]) -> object:
+    def logical(self, decides: bool, *parts: _Thunk) -> object:
         """Return the value of `or`, which something true decides, or of `and`."""
         *first, last = parts
         is_known = True
@@ -421,7 +415,7 @@ class Branches:
         value = self._evaluated(last)
         return value if value is decides else Unknown()
 
-    def holds(self, test: Callable[[], object]) -> object:
+    def holds(self, test: _Thunk) -> object:
         """Return the condition of an `assert`; an unknown one holds."""
         if not self.is_active:
             return test()
@@ -455,14 +449,14 @@ class Branches:
         number = len(right) * left if is_size(left) else len(left) * right
         return sizes.of_length(number)
 
-    def _tested(self, test: Callable[[], object]) -> bool | None:
+    def _tested(self, test: _Thunk) -> bool | None:
         try:
             value = test()
         except Exception as error:  # noqa: BLE001 - user code
             value = self.untested(error)
         return self.truth(value)
 
-    def _evaluated(self, expression: Callable[[], object]) -> object:
+    def _evaluated(self, expression: _Thunk) -> object:
         """Return the value of an expression that may not be evaluated; `_FAILED` if it fails."""
         try:
             return expression()
@@ -482,8 +476,5 @@ def _is_decided(left: object, right: object) -> bool:
         return all(decided) or differs
     if Rest in (type(left), type(right)):
         return False
-    if not (is_size(left) and isinstance(right, int | float)) and not (
-        is_size(right) and isinstance(left, int | float)
-    ):
-        return True
-    return left == right
+    numbers = isinstance(left, int | float) and isinstance(right, int | float)
+    return left == right if numbers and (is_size(left) or is_size(right)) else True

@@ -16,12 +16,13 @@ from jaxsight.meshes.compat import shardings
 from jaxsight.recording.expressions import is_bound
 from jaxsight.text import unknown_sizes
 from jaxsight.tracer.calls.leaves import is_array, is_equinox, spread_like
+from jaxsight.tracer.calls.parameters import signed
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, opened
 from jaxsight.tracer.compat.eager_programs import Compiled
 from jaxsight.tracer.dry_runs.values.united import Value
 from jaxsight.tracer.dry_runs.values.unknown import has_unknown, is_unknown
 from jaxsight.tracer.isolation.object_snapshot import contents_of
-from jaxsight.tracer.states import linen, nnx
+from jaxsight.tracer.states import inside, nnx
 from jaxsight_source.compat import avals
 from jaxsight_source.jaxprs.contents import cell_contents
 
@@ -58,11 +59,9 @@ class Captured:
     @property
     def is_sized(self) -> bool:
         """Whether arrays or numbers in it follow from sizes that are unknown."""
-        return any(
-            unknown_sizes.formula(number)
-            for leaf in jax.tree_util.tree_leaves(self.leaves)
-            for number in ([leaf] if isinstance(leaf, int) else getattr(leaf, "shape", ()))
-        )
+        leaves = jax.tree_util.tree_leaves(self.leaves)
+        sizes = ([leaf] if isinstance(leaf, int) else getattr(leaf, "shape", ()) for leaf in leaves)
+        return any(unknown_sizes.formula(number) for each in sizes for number in each)
 
 
 def captured(value: object) -> Captured:
@@ -72,7 +71,7 @@ def captured(value: object) -> Captured:
         HoldsTracersError: that is not possible.
     """
     if is_bound(value):
-        value = linen.unbound(value)
+        value = inside.unbound(value)
     leaves, structure = nnx.flatten(value)
     kept = tuple(map(_kept, leaves))
     if any(map(holds_tracers, (*kept, structure.pure))):
@@ -94,9 +93,9 @@ def _abstract(leaf: object) -> object:
     if isinstance(leaf, jax.ShapeDtypeStruct):
         return leaf
     aval = avals.of(leaf)
-    if not isinstance(aval, jax.core.ShapedArray):
-        raise HoldsTracersError
-    if not all(isinstance(size, int) for size in aval.shape):
+    if not isinstance(aval, jax.core.ShapedArray) or not all(
+        isinstance(size, int) for size in aval.shape
+    ):
         raise HoldsTracersError
     made = spread_like(avals.struct(aval.shape, aval.dtype, avals.weak(aval)), leaf)
     return shardings.explicit_like(made, aval)
@@ -121,16 +120,15 @@ def holds_tracers(value: object) -> bool:
 
 def _parts(value: Value) -> Iterable[object]:
     """Return the objects that an object refers to, without its class."""
-    match value:
-        case jax.tree_util.PyTreeDef():
-            node = value.node_data()
-            return [*value.children(), *([node[1]] if node is not None else [])]
-        case types.FunctionType() | types.MethodType() | functools.partial():
-            return contents_of(value)
-        case _ if isinstance(getattr(value, "__wrapped__", None), types.FunctionType):
-            return [value.__wrapped__]  # of `jax.jit` and others, which have no parts in Python
-        case _:
-            return contents_of(value)
+    if isinstance(value, jax.tree_util.PyTreeDef):
+        node = value.node_data()
+        return [*value.children(), *([node[1]] if node is not None else [])]
+    wrapped = getattr(value, "__wrapped__", None)
+    if isinstance(wrapped, types.FunctionType) and not isinstance(
+        value, types.FunctionType | types.MethodType | functools.partial
+    ):
+        return [wrapped]  # of `jax.jit` and others, which have no parts in Python
+    return contents_of(value)
 
 
 @dataclass(slots=True)
@@ -187,10 +185,8 @@ class NotedCall:
     @property
     def types(self) -> str:
         """A text that equal calls share."""
-        parts = (
-            (name, str(value.structure.pure), [_type_of(leaf) for leaf in value.leaves])
-            for name, value in self.arguments.items()
-        )
+        named = self.arguments.items()
+        parts = ((n, str(v.structure.pure), [*map(_type_of, v.leaves)]) for n, v in named)
         return repr((*parts, self.unknown))
 
 
@@ -255,7 +251,7 @@ def closed(function: types.FunctionType) -> KeptClosure:
         else:
             cells[name] = captured(content)
     # Without what it captures, so that no array of the dry run stays.
-    return KeptClosure(_with_cells(function, tuple(types.CellType() for _ in cells)), cells)
+    return KeptClosure(_with_empty_cells(function), cells)
 
 
 def _plain_function(value: object) -> types.FunctionType | None:
@@ -282,11 +278,10 @@ def _called_with(
     return cast("types.FunctionType", call)
 
 
-def _with_cells(
-    function: types.FunctionType, cells: tuple[types.CellType, ...]
-) -> types.FunctionType:
-    """Return a function that captures other values."""
+def _with_empty_cells(function: types.FunctionType) -> types.FunctionType:
+    """Return a function that captures nothing yet."""
     code, names, name = function.__code__, function.__globals__, function.__name__
+    cells = tuple(types.CellType() for _ in code.co_freevars)
     made = types.FunctionType(code, names, name, function.__defaults__, cells)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__qualname__ = function.__qualname__
@@ -312,7 +307,7 @@ class KeptClosure:
 
     def with_values(self, values: Mapping[str, object]) -> types.FunctionType:
         """Return the function with these captured values."""
-        made = _with_cells(self.function, tuple(types.CellType() for _ in self.cells))
+        made = _with_empty_cells(self.function)
         for cell, (name, kept) in zip(made.__closure__ or (), self.cells.items(), strict=True):
             if isinstance(kept, KeptClosure):
                 inner = values.get(name, {})
@@ -357,22 +352,18 @@ def nested(call: NotedCall) -> tuple[UserFunction, dict[str, object]]:
         decorated = call.decorated if call.decorated is not None else function
         return as_called(opened(decorated)), call.values()
 
-    @functools.wraps(function, updated=())
     def run(captured: Mapping[str, object], *args: object, **kwargs: object) -> object:
         return closure.with_values(captured)(*args, **kwargs)
 
-    del run.__wrapped__
-    kinds = inspect.Parameter
-    parameters = inspect.signature(function).parameters.values()
-    first = kinds(_CAPTURED, kinds.POSITIONAL_OR_KEYWORD)
-    run.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
-    return UserFunction(run, False, None), {_CAPTURED: closure.captured(), **call.values()}
+    first = inspect.Parameter(_CAPTURED, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    given = {_CAPTURED: closure.captured(), **call.values()}
+    return UserFunction(signed(run, function, first)), given
 
 
 def fed_to(function: object, args: tuple[object, ...]) -> Iterator[str]:
     """Yield the types of the arrays that a model of Flax or Equinox is called with."""
     if isinstance(function, types.MethodType):
-        is_model = function.__name__ in _TAKES_INPUTS and linen.is_module(function.__self__)
+        is_model = function.__name__ in _TAKES_INPUTS and inside.is_linen(function.__self__)
         # Without the key or the variables, which come first.
         args = args[1:]
     else:

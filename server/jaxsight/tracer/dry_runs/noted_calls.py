@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Any
 
 import jax
 
 from jaxsight.meshes.compat import shardings
+from jaxsight.rewriting.rewriter import Entry
 from jaxsight.tracer.compat import eager_programs
 from jaxsight.tracer.compat.eager_programs import EagerProgram
 from jaxsight.tracer.dry_runs import captured
@@ -28,6 +31,11 @@ _CALLS = 3
 """Different calls that are kept of a function, as of recorded runs (`recorded_file.SETS`)."""
 _NOTED = 64
 """Calls of a function that are looked at, as turns of a loop in dry runs: later ones are alike."""
+
+_WRAPPERS = 16
+"""Transformations around a function that are opened; without a limit, a cycle never ends."""
+_MAPS = re.compile(r"pmap|vmap|Pmap|shard_map|scan", re.IGNORECASE)
+"""Names of transformations that pass parts of the arguments on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +83,7 @@ class NotedCalls:
 
     def note(
         self,
-        name: str,
-        parameters: tuple[str, ...],
+        entry: Entry,
         values: tuple[object, ...],
         frame: FrameType | None,
         tainted: Mapping[int, object],
@@ -84,12 +91,12 @@ class NotedCalls:
         """Return a call of a function of the file; `None` if enough are known.
 
         Args:
-            name: its qualified name.
-            parameters: their names, `*args` and `**kwargs` with their stars.
+            entry: the function.
             values: its arguments.
             frame: that of the call.
             tainted: objects that a failed statement may have changed, by their ids.
         """
+        name, parameters = entry.function, entry.parameters
         self._noted[name] += 1
         if self._noted[name] > _NOTED:
             return None
@@ -156,15 +163,13 @@ class NotedCalls:
 
         `frame` is that of the function.
         """
-        place = recorder.site(number)
-        entry = place[1].entry if place is not None else None
-        if entry is not None:
-            call = self.note(entry.function, entry.parameters, values, frame.f_back, tainted)
-            if call is None or place is None:
-                return
-            if "<locals>" in entry.function and not call.keep(captured.function_of(frame)):
-                return
-            call.definition = place[0]
+        chunk, site = recorder.site(number) or ("", None)
+        if site is None or (entry := site.entry) is None:
+            return
+        call = self.note(entry, values, frame.f_back, tainted)
+        is_nested = "<locals>" in entry.function
+        if call is not None and (not is_nested or call.keep(captured.function_of(frame))):
+            call.definition = chunk
             self.add(entry.function, call)
 
 
@@ -216,3 +221,34 @@ def _has_own_code(program: EagerProgram, frame: FrameType | None) -> bool:
 def _is_of_project(function: Callable[..., object]) -> bool:
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code is not None and code_origins.is_users_file(code.co_filename)
+
+
+def compiled_as(wrapper: object, function: FunctionType) -> eager_programs.Compiled:
+    """Return what a wrapped function is to the program that its wrapper compiles, if it does."""
+    if "jit" not in type(wrapper).__name__.lower():
+        return "eager"
+    inner = getattr(wrapper, "__wrapped__", None)
+    return "root" if inner is function or isinstance(inner, functools.partial) else "part"
+
+
+def called_by(
+    function: Any, args: tuple[object, ...], kwargs: dict[str, object]
+) -> tuple[FunctionType, tuple[object, ...], dict[str, object]] | None:
+    """Return the function under transformations and `partial`s, and what it is called with.
+
+    It is `None` if there is none, or if a transformation such as `vmap` passes parts of arguments.
+    """
+    for _ in range(_WRAPPERS):
+        name = function.__code__.co_name if type(function) is FunctionType else ""
+        if _MAPS.search(type(function).__name__) or _MAPS.search(name):
+            return None
+        if isinstance(function, functools.partial):
+            args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
+            function = function.func
+        elif isinstance(function, MethodType):
+            function, args = function.__func__, (function.__self__, *args)
+        elif callable(inner := getattr(function, "__wrapped__", None)):
+            function = inner
+        else:
+            break
+    return (function, args, kwargs) if isinstance(function, FunctionType) else None

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxsight.tracer import failures
 from jaxsight.tracer.dry_runs.values.unknown import has_unknown, is_size
-from jaxsight.tracer.execution import device_errors
+from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.wire.observations import ProgramError
@@ -60,7 +60,7 @@ def program_error(error: BaseException, texts: Sequence[str]) -> ProgramError | 
     """
     if not isinstance(error, Exception) or isinstance(error, _OF_MACHINES):
         return None
-    if placeholders.absence_of(error) is not None or device_errors.needs(error, texts):
+    if placeholders.absence_of(error) is not None or device_demand.needs(error, texts):
         return None
     if _PLATFORM.search(failures.message(error)):
         return None
@@ -74,17 +74,11 @@ def _is_certain(error: Exception) -> bool:
     Other libraries may miss a login or a screen.
     """
     frames = [*traceback.walk_tb(error.__traceback__)]
-    own = [
-        (frame, line)
-        for frame, line in frames
-        if code_origins.of_file(frame.f_code.co_filename) == code_origins.USER
-    ]
-    if not own:
+    files = [frame.f_code.co_filename for frame, _ in frames]
+    own = [at for at, file in enumerate(files) if code_origins.of_file(file) == code_origins.USER]
+    if not own or _ASKS.search(linecache.getline(files[own[-1]], frames[own[-1]][1])):
         return False
-    frame, line = own[-1]
-    if _ASKS.search(linecache.getline(frame.f_code.co_filename, line)):
-        return False
-    return frames[-1][0] is frame or _is_about_arrays(frames[-1][0])
+    return own[-1] == len(frames) - 1 or _is_about_arrays(frames[-1][0])
 
 
 def _is_about_arrays(frame: FrameType) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
 import io
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 
 import jax
 
@@ -22,20 +23,17 @@ from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.text.names import bound_in_scope
 from jaxsight.tracer.compat import contexts, eager_programs
 from jaxsight.tracer.dry_runs.captured import NotedCall
-from jaxsight.tracer.dry_runs.module_codes import ModuleCodes
+from jaxsight.tracer.dry_runs.command_lines import CommandLine
+from jaxsight.tracer.dry_runs.entry_calls import EntryCalls
 from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
-from jaxsight.tracer.dry_runs.replaced_codes import ReplacedCodes, codes_of, functions_in
 from jaxsight.tracer.dry_runs.runtime import DryRuntime
-from jaxsight.tracer.dry_runs.starting.command_lines import CommandLine
-from jaxsight.tracer.dry_runs.starting.entry_calls import EntryCalls
 from jaxsight.tracer.dry_runs.values import unknown
 from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges, ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer, at_most
-from jaxsight.tracer.isolation import refusals
-from jaxsight.tracer.observation.observation_table import Observed
-from jaxsight.tracer.observation.observed_values import Sites
+from jaxsight.tracer.isolation import code_origins, refusals
+from jaxsight.tracer.observation.observed_values import Observed, Sites
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, chunk_file, real_file
 from jaxsight.wire.messages.inputs import EntryPoint, GivenCall
@@ -51,6 +49,8 @@ _REWRITING = 2.0
 """Seconds of processor time after which no further module of the project is rewritten in a run, a
 choice: a library that is developed has hundreds, and most are not what its tests are about.
 """
+_MODULES = 256
+"""Modules whose rewritten codes are kept, a choice: those of a large project."""
 _RUNS = 3
 """Runs of a program whose unknown sizes do not fit what it does with them, a choice."""
 _KEPT = 32
@@ -58,6 +58,8 @@ _KEPT = 32
 _MAIN = "__main__"
 _DECORATORS = "decorator_list"
 _UNREADABLE = (SyntaxError, ValueError, RecursionError)
+_Codes = dict[tuple[str, int], CodeType]
+"""The codes of functions, by name and first line."""
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
@@ -91,10 +93,11 @@ class DryRuns:
     """The dry runs of this process; the newest ones are kept."""
 
     def __init__(self, modules: ProjectModules) -> None:
-        self._modules = modules
-        self._runtime = DryRuntime()
+        self.modules = modules
+        self.runtime = DryRuntime()
+        self.codes: Recent[tuple[str, str], _Codes] = Recent(_MODULES)
+        """The rewritten codes of modules, by file and text."""
         self._ran: Recent[object, DryRunResult] = Recent(_KEPT)
-        self._known = ModuleCodes()
         unknown.refuse_to_iterate()
 
     def ran(
@@ -118,14 +121,14 @@ class DryRuns:
             executed: what the statements of the file did.
             trace_given: traces functions that have example inputs.
         """
-        self._runtime.install()  # names in `builtins` end with each request
+        self.runtime.install()  # names in `builtins` end with each request
         is_own = entry.is_own(request.file)
         chunks = (*(c.key for c in request.chunks), *(c.id for c in request.skipped))
         key = request.file, entry, chunks if is_own else ()
         known = self._ran.get(key)
         if known is not None and (
-            self._modules.are_current(known.edges)
-            and self._modules.texts.are_current(known.files)
+            self.modules.are_current(known.edges)
+            and self.modules.texts.are_current(known.files)
             and all(names.get(name) is value for name, value in known.names.items())
         ):
             return known
@@ -134,17 +137,7 @@ class DryRuns:
         deadline = time.monotonic() + patience
         for _ in range(_RUNS):
             began = time.monotonic()
-            run = _Run(
-                self._modules,
-                self._runtime,
-                self._known,
-                request,
-                names,
-                recorder,
-                entry,
-                seen,
-                trace_given,
-            )
+            run = _Run(self, request, names, recorder, entry, seen, trace_given)
             ran = run.run(deadline - began)
             now = time.monotonic()
             # Another run takes about as long as this one: as much time has to be left.
@@ -154,40 +147,37 @@ class DryRuns:
         return ran
 
 
+@dataclass
 class _Run:
     """One dry run."""
 
-    def __init__(
-        self,
-        modules: ProjectModules,
-        runtime: DryRuntime,
-        known: ModuleCodes,
-        request: Trace,
-        names: dict[str, object],
-        recorder: Recorder,
-        entry: EntryPoint,
-        seen: ExecutedStatements | None,
-        trace_given: TraceGiven,
-    ) -> None:
-        self._modules, self._runtime, self._known = modules, runtime, known
-        self._trace_given, self._fails = trace_given, False
-        self._is_own, self._seen = seen is not None, seen or ExecutedStatements()
-        self._request, self._names, self._recorder, self._entry = request, names, recorder, entry
-        self._files: dict[str, Version] = {}
-        self._codes = ReplacedCodes()
-        self._rewritten: set[int] = set()
-        self._own: dict[tuple[str, int], CodeType] = {}
-        own_names = {name for chunk in request.chunks for name in chunk.binds}
-        self._calls = EntryCalls(entry, own_names, runtime.call, self._read)
-        self._command_line = CommandLine(entry.file, self._read)
+    _runs: DryRuns
+    _request: Trace
+    _names: dict[str, object]
+    _recorder: Recorder
+    _entry: EntryPoint
+    _executed: ExecutedStatements | None
+    _trace_given: TraceGiven
+    _fails: bool = False
+    _files: dict[str, Version] = field(default_factory=dict)
+    _replaced: list[tuple[FunctionType, CodeType]] = field(default_factory=list)
+    """The functions whose codes were replaced, with their own ones."""
+    _rewritten: set[int] = field(default_factory=set)
+    _own: _Codes = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._modules, self._runtime = self._runs.modules, self._runs.runtime
+        self._seen = self._executed or ExecutedStatements()
+        own_names = {name for chunk in self._request.chunks for name in chunk.binds}
+        self._calls = EntryCalls(self._entry, own_names, self._runtime.call, self._read)
+        self._command_line = CommandLine(self._entry.file, self._read)
 
     def run(self, patience: float) -> DryRunResult:
         runtime, before = self._runtime, dict(self._names)
-        runtime.begin(
-            self._request.file, NotedCalls(self._seen, _Run._begin.__code__), self._imported
-        )
+        calls = NotedCalls(self._seen, _Run._begin.__code__)
         texts = [chunk.text for chunk in self._request.chunks]
-        runtime.watch(texts, is_complete=self._is_own and not self._seen.incomplete)
+        runtime.begin(self._request.file, calls, self._imported, texts)
+        runtime.is_complete = self._executed is not None and not self._seen.incomplete
         loaded, needed = dict(sys.modules), dict(placeholders.uses)
         sites: list[Sites] = []
 
@@ -218,7 +208,9 @@ class _Run:
         finally:
             self._recorder.capture = None
             runtime.imported = lambda: None
-            self._codes.restore()
+            # Reversed: a function that was replaced twice gets its first code back.
+            for function, code in reversed(self._replaced):
+                function.__code__ = code
             # In place: functions have this dictionary as their globals.
             self._names.clear()
             self._names.update(before)
@@ -238,11 +230,7 @@ class _Run:
         runtime = self._runtime
         self._files.pop(self._request.file, None)
         edges = {name: module.serial for name, module in self._modules.loaded.items()}
-        stable = {
-            name: value
-            for name, value in before.items()
-            if callable(value) and not name.startswith("__")
-        }
+        stable = {n: v for n, v in before.items() if callable(v) and not n.startswith("__")}
         calls = {name: calls for name, calls in runtime.calls.by_function.items() if calls}
         chunks = (*self._request.chunks, *self._request.skipped)
         observed = self._recorder.collect(chunks, sites)
@@ -251,10 +239,8 @@ class _Run:
         own = {function for chunk in self._request.chunks for function in chunk.binds}
         ran = tuple(name for name in runtime.ran if name.partition(".")[0] in own)
         fed, errors = tuple(runtime.fed), (*self._of_statements(), *runtime.errors)
-        sizes = {
-            name: (self._line(file, line), number)
-            for name, (file, line, number) in unknown.sizes.places.items()
-        }
+        places = unknown.sizes.places.items()
+        sizes = {name: (self._line(file, line), number) for name, (file, line, number) in places}
         return DryRunResult(
             calls, ran, fed, self._files, edges, stable, observed, errors, sizes, self._fails
         )
@@ -279,8 +265,10 @@ class _Run:
             self._call_given(self._names)
         elif own and not entry.function:
             self._names["__name__"] = _MAIN
-            for above, source in self._skipped():
-                self._execute(source, entry.file, self._names, above=above)
+            # Those that the slice does not execute: calls, and the main guard.
+            for line, source, is_skipped in self._statements():
+                if is_skipped:
+                    self._execute(source, entry.file, self._names, above=line - 1)
         elif own:
             self._calls.each(self._names)
         else:
@@ -297,22 +285,13 @@ class _Run:
                 self._command_line.fill_flags()
                 self._calls.each(module.__dict__)
 
-    def _skipped(self) -> Iterator[tuple[int, str]]:
-        """Yield the statements that the slice does not execute: calls, and the main guard.
-
-        Each has the number of lines above it.
-        """
-        for line, source, is_skipped in self._statements():
-            if is_skipped:
-                yield line - 1, source
-
     def _of_statements(self) -> Iterator[ProgramError]:
         """Yield the errors of statements that were executed.
 
         What comes after a statement that was not executed, or not to its end, may be due to that.
         """
         follows = False
-        for _, source, is_skipped in self._statements() if self._is_own else ():
+        for _, source, is_skipped in self._statements() if self._executed is not None else ():
             if (error := self._seen.incomplete.get(source.strip())) is not None:
                 yield replace(error, is_certain=error.is_certain and not follows)
             follows |= is_skipped or source.strip() in self._seen.incomplete
@@ -374,23 +353,29 @@ class _Run:
             return
         exec(code, names)  # noqa: S102 - user code
 
+    def _replace(self, function: FunctionType, codes: _Codes) -> None:
+        """Give a function its rewritten code, if that has the same variables."""
+        old = function.__code__
+        new = codes.get((old.co_qualname, old.co_firstlineno))
+        # Python refuses a code with another number of free variables.
+        if new is not None and new.co_freevars == old.co_freevars:
+            self._replaced.append((function, old))
+            function.__code__ = new
+
     def _rewrite_file(self) -> None:
         """Replace the codes of the file's functions, and note their calls."""
         file = self._request.file
         entries: dict[str, Entry] = {}
         for chunk in self._request.chunks:
-            if "def " not in chunk.text:
-                continue
-            try:
-                self._own |= self._rewritten_chunk(chunk, entries)
-            except _UNREADABLE:
-                continue
-        for function in functions_in(self._names.values()):
+            if "def " in chunk.text:
+                with contextlib.suppress(*_UNREADABLE):
+                    self._own |= self._rewritten_chunk(chunk, entries)
+        for function in _functions_in(self._names.values()):
             old = function.__code__
             if real_file(old.co_filename) != file:
                 continue
             self._runtime.original |= {c.co_qualname: c for c in codes_in(old)}
-            self._codes.replace(function, self._own)
+            self._replace(function, self._own)
             if (entry := entries.get(old.co_qualname)) is not None:
                 self._runtime.entry_of |= {old: entry, function.__code__: entry}
 
@@ -402,19 +387,17 @@ class _Run:
         for hook in (SEEN, CALLED):
             # Nested functions are traced later, with these globals.
             vars(module)[hook] = self._names[hook]
-        for function in functions_in(tuple(vars(module).values())):
+        for function in _functions_in(tuple(vars(module).values())):
             if function.__code__.co_filename == self._request.file:
-                self._codes.replace(function, self._own)
+                self._replace(function, self._own)
 
-    def _rewritten_chunk(
-        self, chunk: Chunk, entries: dict[str, Entry]
-    ) -> dict[tuple[str, int], CodeType]:
+    def _rewritten_chunk(self, chunk: Chunk, entries: dict[str, Entry]) -> _Codes:
         rewriter = SurvivalRewriter(expressions=True)
         file = chunk_file(self._request.file, chunk.id, chunk.above)
         code = self._recorder.compiled(chunk, file, self._request.future_flags, rewriter)
         found = (site.entry for site in rewriter.sites if site.entry is not None)
         entries |= {each.function: each for each in found if LOCALS not in each.function}
-        return codes_of(rewriter.functions, code)
+        return _codes_of(rewriter.functions, code)
 
     def _imported(self) -> None:
         """Rewrite the functions of the project's modules that were imported since the last time."""
@@ -427,20 +410,35 @@ class _Run:
             module = sys.modules.get(name)
             if module is None or id(module) in self._rewritten:
                 continue
-            if each.path == self._request.file:
-                self._rewritten.add(id(module))
-                self._adopt(module)
-                continue
-            codes = self._known.of(each.path, self._read(each.path), deadline)
+            codes = self._codes_of(each.path, deadline)
             if codes is None:
                 return
             self._rewritten.add(id(module))
-            for function in functions_in(tuple(vars(module).values())):
+            if each.path == self._request.file:
+                self._adopt(module)
+                continue
+            for function in _functions_in(tuple(vars(module).values())):
                 if function.__code__.co_filename == each.path:
-                    self._codes.replace(function, codes)
+                    self._replace(function, codes)
                 elif real_file(function.__code__.co_filename) == self._request.file:
                     # As a package has them that imported the file before it was executed again.
-                    self._codes.replace(function, self._own)
+                    self._replace(function, self._own)
+
+    def _codes_of(self, file: str, deadline: float) -> _Codes | None:
+        """Return the rewritten codes of a module; `None` if the processor time is over."""
+        if file == self._request.file:
+            return self._own
+        text, known = self._read(file), self._runs.codes
+        codes = known.get((file, text))
+        # Of this process: a busy machine rewrites as many.
+        if codes is None and time.process_time() < deadline:
+            codes = {}
+            with contextlib.suppress(*_UNREADABLE):
+                rewriter = SurvivalRewriter()
+                code = compiled(text, file, rewriter.rewrite)
+                codes = _codes_of(rewriter.functions, code)
+            known.put((file, text), codes)
+        return codes
 
     def _report(self, number: int, values: tuple[object, ...]) -> None:
         """Note a call of one of the file's functions; nested ones report by what is rewritten."""
@@ -451,3 +449,35 @@ class _Run:
 
 def _fresh(name: str, file: str) -> dict[str, object]:
     return {"__name__": name, "__file__": file, "__builtins__": __builtins__}
+
+
+def _functions_in(values: Iterable[object], depth: int = 2) -> Iterator[FunctionType]:
+    """Yield the plain functions among a module's values, those under decorators, and methods."""
+    for value in values:
+        inner = value
+        for _ in range(code_origins.WRAPPERS):
+            if isinstance(inner, FunctionType):
+                yield inner
+            if isinstance(inner, staticmethod | classmethod | MethodType):
+                inner = inner.__func__
+            elif callable(inner) and callable(below := _wrapped(inner)):
+                inner = below
+            else:
+                break
+        if isinstance(value, type) and depth:
+            yield from _functions_in(tuple(vars(value).values()), depth - 1)
+
+
+def _wrapped(value: object) -> object:
+    try:  # a command of click has a `callback`
+        return inspect.getattr_static(value, "__wrapped__", None) or getattr(
+            value, "__wrapped__", None if isinstance(value, type) else vars(value).get("callback")
+        )
+    except Exception:  # noqa: BLE001 - user code
+        return None
+
+
+def _codes_of(names: set[str], code: CodeType) -> _Codes:
+    """Return the codes of a module's functions of these names, by name and first line."""
+    codes = (each for each in codes_in(code) if each.co_qualname in names)
+    return {(each.co_qualname, each.co_firstlineno): each for each in codes}

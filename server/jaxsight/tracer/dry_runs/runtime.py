@@ -10,7 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 import jax
@@ -19,13 +19,19 @@ from jaxsight.rewriting.nodes import DRY
 from jaxsight.rewriting.rewriter import Entry
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.dry_runs import captured
-from jaxsight.tracer.dry_runs.branches import Branches, LeftBranch, is_ours
+from jaxsight.tracer.dry_runs.branches import (
+    ENDING,
+    Branches,
+    LeftBranch,
+    Manager,
+    Surviving,
+    is_ours,
+)
 from jaxsight.tracer.dry_runs.captured import NotedCall
-from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced
+from jaxsight.tracer.dry_runs.command_lines import starts
+from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced, called_by, compiled_as
 from jaxsight.tracer.dry_runs.program_errors import met_unknown, program_error
-from jaxsight.tracer.dry_runs.starting.command_lines import starts
-from jaxsight.tracer.dry_runs.surviving_context import Manager, SurvivingContext
-from jaxsight.tracer.dry_runs.values import datasets, loaders
+from jaxsight.tracer.dry_runs.values import loaders
 from jaxsight.tracer.dry_runs.values.unknown import (
     SomeItems,
     Unknown,
@@ -39,17 +45,16 @@ from jaxsight.tracer.dry_runs.values.unknown import (
     sizes,
     some_items,
 )
-from jaxsight.tracer.dry_runs.wrapped import called_by, compiled_as
 from jaxsight.tracer.failures import message
 from jaxsight.tracer.importing import placeholders
-from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong
-from jaxsight.tracer.states import haiku
+from jaxsight.tracer.states.inside import is_in_haiku
 from jaxsight.wire.observations import ProgramError
 
 logger = logging.getLogger(__name__)
 
 Tried = TypeVar("Tried")
 _Args = tuple[object, ...]
+_Kwargs = dict[str, object]
 
 _TURNS = 64
 """Maximum number of iterations of a loop: more than a model has layers."""
@@ -76,8 +81,6 @@ class DryRuntime(Branches):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls = NotedCalls()
-        """Calls of the file's functions, by qualified name."""
         self.ran: dict[str, None] = {}
         """The qualified names of the programs' functions that ran."""
         self.fed: dict[str, None] = {}
@@ -96,10 +99,6 @@ class DryRuntime(Branches):
         self._entries: dict[int, Entry] = {}
         self._functions: dict[int, object] = {}
         self._decorated: dict[int, object] = {}
-        self._turned: dict[tuple[int, int], list[dict[str, object]]] = {}
-        """The variables after the last two iterations, by the frame and the number of the loop."""
-        self._cut: dict[tuple[int, int], frozenset[str]] = {}
-        """Loops that were left early, with the variables that depend on where."""
         self._differing: frozenset[str] = frozenset()
         self._changing: set[str] = set()
         self._unlisted: set[int] = set()
@@ -109,14 +108,15 @@ class DryRuntime(Branches):
         """Make this object available to rewritten code."""
         setattr(builtins, DRY, self)
 
-    def begin(self, file: str, calls: NotedCalls, imported: Callable[[], None]) -> None:
-        """Begin another run for a file, which adds to calls and tells of imports."""
-        self._file, self.calls, self.imported = file, calls, imported
-        self.ran, self.fed, self.entry_of, self.original = {}, {}, {}, {}
+    def begin(
+        self, file: str, calls: NotedCalls, imported: Callable[[], None], texts: list[str]
+    ) -> None:
+        """Begin another run for a file, which adds to calls and tells of imports.
 
-    def watch(self, texts: list[str], *, is_complete: bool) -> None:
-        """Look for the error that ends the next program, if all before it was done as it says."""
-        self.texts, self.errors, self.is_complete = texts, [], is_complete
+        It looks for the error that ends the program, among the file's statements `texts`.
+        """
+        self._file, self.calls, self.imported, self.texts = file, calls, imported, texts
+        self.ran, self.fed, self.entry_of, self.original, self.errors = {}, {}, {}, {}, []
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -136,20 +136,6 @@ class DryRuntime(Branches):
             self._decorated.clear()
             self._entries.clear()
 
-    def cut(self, frame: int, loop: int, differing: set[str]) -> None:
-        """Note that it is unknown how many turns a loop has, or which variables differ then.
-
-        Raises:
-            UnknownValueError: nothing notes what it changes.
-        """
-        if (frame, loop) not in self._turned:
-            raise UnknownValueError("its condition is unknown")
-        self._cut[frame, loop] = self._cut.get((frame, loop), frozenset()) | differing
-
-    def note_condition(self) -> None:
-        """Note which conditions hold, for calls."""
-        self.calls.conditions = self.conditions
-
     def is_outer(self, trace: object) -> bool:
         """Return whether a trace is that of the program, which would run op by op."""
         return self._outer is not None and trace is self._outer
@@ -163,9 +149,7 @@ class DryRuntime(Branches):
 
     def failed(self, error: BaseException) -> None:
         """Let the program survive an error, unless it is not ours to catch."""
-        if not self.is_active or isinstance(
-            error, CancelledByServer | TookTooLong | GeneratorExit | MemoryError | LeftBranch
-        ):
+        if not self.is_active or isinstance(error, (*ENDING, LeftBranch)):
             raise error
         # A branch that exits is not the end of the others.
         if isinstance(error, SystemExit) and self.forks:
@@ -192,10 +176,8 @@ class DryRuntime(Branches):
 
     def state(self, value: object) -> object:
         """Return what a failed `state = step(state, …)` leaves: an object of many parts stays."""
-        keeps = not hasattr(value, "shape") and not isinstance(
-            value, bool | int | float | complex | str
-        )
-        return value if keeps else Unknown()
+        is_plain = isinstance(value, bool | int | float | complex | str)
+        return Unknown() if is_plain or hasattr(value, "shape") else value
 
     def updated(self, value: object, before: Callable[[], object]) -> object:
         """Return the new value of a variable; if it is unknown, what is left of the old one."""
@@ -231,14 +213,12 @@ class DryRuntime(Branches):
             return self._counted(function, args, kwargs)
         elif any(map(has_unknown, (*args, *kwargs.values()))):
             args, kwargs = sizes.given(function, args, kwargs)
-            if self._note_partial(function, args, kwargs, sys._getframe(1)):
+            if self._note_partial(function, args, kwargs):
                 self.is_complete = False
                 return Unknown()
         return self._made(function, args, kwargs)
 
-    def _watch_call(
-        self, function: Callable[..., object], args: _Args, kwargs: dict[str, object]
-    ) -> None:
+    def _watch_call(self, function: Callable[..., object], args: _Args, kwargs: _Kwargs) -> None:
         """Note the arrays that a model is called with.
 
         Raises:
@@ -250,15 +230,13 @@ class DryRuntime(Branches):
         if is_sized and (function is range or fills_memory(function, args)):
             raise UnknownValueError("its length is unknown")
 
-    def _made(
-        self, function: Callable[..., object], args: _Args, kwargs: dict[str, object]
-    ) -> object:
+    def _made(self, function: Callable[..., object], args: _Args, kwargs: _Kwargs) -> object:
         """Return the result of a call, or what stands for it if data is not there."""
         # It stays false if a stand-in is returned.
         complete, self.is_complete = self.is_complete, False
         if (made := loaders.of_arrays(function, args, kwargs)) is not None:
             return made
-        if (load := datasets.loader(function)) is not None:
+        if (load := loaders.loader(function)) is not None:
             return load(*args, **kwargs)
         self.is_complete = complete
         try:
@@ -275,7 +253,7 @@ class DryRuntime(Branches):
             return value
         return (value if isinstance(value, Unknown) else Unknown()).unpacked(count)
 
-    def _counted(self, function: Any, args: _Args, kwargs: dict[str, object]) -> object:
+    def _counted(self, function: Any, args: _Args, kwargs: _Kwargs) -> object:
         """Return what a builtin makes of unknown many things: a size, or unknown many items."""
         counts, loops = function is len, function is enumerate or function is zip
         if counts and is_unknown(args[0]):
@@ -306,13 +284,7 @@ class DryRuntime(Branches):
         self._unlisted.discard(comprehension)
         return Unknown()
 
-    def _note_partial(
-        self,
-        wrapper: Callable[..., object],
-        args: _Args,
-        kwargs: dict[str, object],
-        frame: FrameType,
-    ) -> bool:
+    def _note_partial(self, wrapper: Callable[..., object], args: _Args, kwargs: _Kwargs) -> bool:
         """Note a call of a function of the file that JAX would trace; return whether it is one."""
         called = called_by(wrapper, args, kwargs)
         if called is None or called[0] is wrapper:
@@ -325,8 +297,8 @@ class DryRuntime(Branches):
             return False
         values: dict[str, object] = dict(zip(entry.parameters, args, strict=False))
         values |= {key: value for key, value in kwargs.items() if key in entry.parameters}
-        file = frame.f_code.co_filename
-        call = captured.call_of(values, self.tainted, file, frame.f_lineno)
+        frame = sys._getframe(2)
+        call = captured.call_of(values, self.tainted, frame.f_code.co_filename, frame.f_lineno)
         call.compiled = compiled_as(wrapper, function)
         self._add(entry.function, call, number)
         return True
@@ -334,18 +306,16 @@ class DryRuntime(Branches):
     def began(self, name: str) -> None:
         """Note that a function of the program runs outside of transformations."""
         self.returned.pop(id(sys._getframe(1)), None)
-        if self.is_active and not haiku.is_running():
+        if self.is_active and not is_in_haiku():
             self.ran[name] = None
 
     def entered(self, number: int, values: tuple[object, ...]) -> None:
         """Note a call of a function of rewritten code."""
         entry = self._entries.get(number)
         if self._outer is not None and entry is not None:
-            frame = sys._getframe(2)
-            name = entry.function
-            call = self.calls.note(name, entry.parameters, values, frame, self.tainted)
+            call = self.calls.note(entry, values, sys._getframe(2), self.tainted)
             if call is not None:
-                self._add(name, call, number)
+                self._add(entry.function, call, number)
 
     def _add(self, name: str, call: NotedCall, number: int | None) -> None:
         if number is not None:
@@ -419,8 +389,8 @@ class DryRuntime(Branches):
         self._turned[place] = [_signatures(frame.f_locals, names)]
         self._cut.pop(place, None)
         begin = time.monotonic()
-        every: Iterable[object] = self._tried(items, [Unknown()])
-        every = some_items(every)
+        unlisted: Iterable[object] = [Unknown()]
+        every: Iterable[object] = some_items(self._tried(items, unlisted))
         iterator: Iterator[object] = self._tried(lambda: iter(every), iter([Unknown()]))
         if type(every) is SomeItems:
             self._cut[place] = frozenset()
@@ -474,9 +444,7 @@ class DryRuntime(Branches):
             return False
         self._differing = self._cut.pop(place)
         self.is_complete = False
-        notes = self._turned.pop(place, [])
-        last = notes[-1] if notes else {}
-        before = notes[0] if len(notes) > 1 else {}
+        before, last = ({}, {}, *self._turned.pop(place, []))[-2:]
         self._changing = {n for n in last if n not in before or before[n] != last[n]}
         return True
 
@@ -492,7 +460,7 @@ class DryRuntime(Branches):
 
     def context(self, manager: Callable[[], Manager], template: object) -> Manager:
         """Return a context manager; one that cannot be entered has an unknown value."""
-        return SurvivingContext(self.failed, manager, template) if self.is_active else manager()
+        return Surviving(self.failed, manager, template) if self.is_active else manager()
 
 
 def _signatures(names: Mapping[str, object], of: tuple[str, ...]) -> dict[str, object]:

@@ -7,13 +7,19 @@ The number of executions is bounded, so that thousands of edits do not make the 
 
 from __future__ import annotations
 
+import contextlib
 import linecache
+import sys
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jaxsight.files.texts import Version
-from jaxsight.tracer.dry_runs.noted_calls import NotedCalls
+from jaxsight.tracer.compat import eager_programs
+from jaxsight.tracer.dry_runs import noted_calls
+from jaxsight.tracer.dry_runs.captured import NotedCall
+from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements, NotedCalls
+from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.isolation.process_state import Effects
 from jaxsight.tracer.observation.recorder import Recorder
@@ -102,12 +108,11 @@ class ExecutionCache:
 
     def with_equal(self, effects: Effects | None) -> Effects | None:
         """Return equal effects of an earlier execution, so that chunks after them are reused."""
-        if effects is None:
-            return None
-        for earlier in self._effects:
-            if earlier.same_as(effects):
-                return earlier
-        self._effects.append(effects)
+        if effects is not None:
+            known = (earlier for earlier in self._effects if earlier.same_as(effects))
+            if (equal := next(known, None)) is not None:
+                return equal
+            self._effects.append(effects)
         return effects
 
     def drop_failed(self, executions: Iterable[Execution]) -> None:
@@ -125,11 +130,8 @@ class ExecutionCache:
         current = list(current)
         self._link(current)
         live = {id(execution) for execution in current}
-        spare = [
-            (identity, execution)
-            for identity, execution in reversed(self._executions.items())
-            if id(execution) not in live
-        ]
+        newest = reversed(self._executions.items())
+        spare = [(name, execution) for name, execution in newest if id(execution) not in live]
         variants: Counter[tuple[str, ...]] = Counter()
         gone: set[Identity] = set()
         for count, (identity, execution) in enumerate(spare):
@@ -174,3 +176,49 @@ class ExecutionCache:
         # Executions of the same text in other states share its file name.
         if all(cached.file != execution.file for cached in self):
             linecache.cache.pop(execution.file, None)
+
+
+@contextlib.contextmanager
+def observed(recorder: Recorder, execution: Execution) -> Iterator[None]:
+    """Observe the execution of a chunk, and keep what it calls the file's functions with."""
+
+    def report(number: int, values: tuple[object, ...]) -> None:
+        # The frame of the function itself: `Recorder.call` is between.
+        noted().report(recorder, number, values, sys._getframe(2), {})
+
+    def noted() -> NotedCalls:
+        if execution.calls is None:
+            execution.calls = NotedCalls()
+        return execution.calls
+
+    recorder.capture, placeholders.on_call = report, noted_calls.call_traced
+    try:
+        with (
+            recorder.executing(execution.chunk.id, execution.chunk.key),
+            eager_programs.telling(lambda program: noted().program(program)),
+        ):
+            yield
+    finally:
+        recorder.capture = placeholders.on_call = None
+
+
+def executed_statements(executions: Iterable[Execution]) -> ExecutedStatements:
+    """Return what the statements of a slice called, and which of them did not complete."""
+    calls: dict[str, list[NotedCall]] = {}
+    stopped = set()
+    incomplete: dict[str, ProgramError | None] = {}
+    for execution in executions:
+        text = execution.chunk.text.strip()
+        if execution.stopped or execution.is_absent:
+            stopped.add(text)
+        elif execution.failed or execution.caveat:
+            incomplete[text] = execution.error
+            # Not by its own error: a command line lacks arguments, or a name is not bound here.
+            stopped |= {text} if execution.failed and execution.error is None else set()
+        if execution.calls is not None:
+            for name, of_function in execution.calls.by_function.items():
+                known = calls.setdefault(name, [])
+                known += [replace(call) for call in of_function]  # as its `compiled` may change
+                noted_calls.unify_compiled(known)
+                known.sort(key=noted_calls.rank)
+    return ExecutedStatements(calls, frozenset(stopped), incomplete)

@@ -12,24 +12,24 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import linecache
 import os
 import traceback
 import weakref
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
 
 from jaxsight.files.texts import Version
 from jaxsight.rewriting.rewriter import CALLED, SEEN
-from jaxsight.tracer import user_warnings
 from jaxsight.tracer.compat import devices
 from jaxsight.tracer.dry_runs.program_errors import program_error
-from jaxsight.tracer.execution import chunk_code, device_demand, statement_calls
-from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity
-from jaxsight.tracer.failures import one_line
+from jaxsight.tracer.execution import device_demand
+from jaxsight.tracer.execution.execution_cache import Execution, ExecutionCache, Identity, observed
+from jaxsight.tracer.failures import UserError, collected_from_chunk, failure, one_line
 from jaxsight.tracer.importing import placeholders
 from jaxsight.tracer.importing.finding import package_of
 from jaxsight.tracer.importing.imports import Imports
@@ -150,40 +150,31 @@ class FileNamespace:
         """Return whether a chunk to execute would see another state than in an import."""
         if self._before_trace is None or not self._before_trace.is_current():
             return True
-        if not all(
-            self._imports.modules.are_current(execution.imports)
-            and self._imports.texts.are_current(execution.failed_imports)
-            for execution in self._executions
-        ):
-            return True
+        modules = self._imports.modules
         if any(
-            any(map(self._imports.modules.can_find, execution.missing))
+            not modules.are_current(execution.imports)
+            or not self._imports.texts.are_current(execution.failed_imports)
+            or any(map(modules.can_find, execution.missing))
             for execution in self._executions
         ):
             return True
-        stopped = {identity[0] for identity, each in self._executions.items() if each.stopped}
+        executed = {key for (key, *_), _ in self._executions.items()}
+        stopped = {key for (key, *_), each in self._executions.items() if each.stopped}
         if any(chunk.needed and chunk.key in stopped for chunk in request.chunks):
             return True
-        executed = {identity[0] for identity, _ in self._executions.items()}
-        acted = {
-            identity[0] for identity, execution in self._executions.items() if execution.chunk.acts
-        }
+        acted = {key for (key, *_), each in self._executions.items() if each.chunk.acts}
         if not acted <= {chunk.key for chunk in request.chunks}:
             return True  # its effects must be undone
         last = max((index for index, chunk in enumerate(request.chunks) if chunk.acts), default=-1)
         if not acted:
             return False
         # A chunk moved past one that acts would be executed again, and lose its effects.
-        acted_before_by_text = {
-            execution.chunk.text: execution.acted_before for execution in self._executions
-        }
+        acted_before_by_text = {each.chunk.text: each.acted_before for each in self._executions}
         acted_before = 0
         for index, chunk in enumerate(request.chunks):
-            if chunk.key not in executed and (
-                chunk.acts
-                or (chunk.executes and index < last)
-                or acted_before_by_text.get(chunk.text, acted_before) != acted_before
-            ):
+            has_moved = acted_before_by_text.get(chunk.text, acted_before) != acted_before
+            acts = chunk.acts or (chunk.executes and index < last)
+            if chunk.key not in executed and (acts or has_moved):
                 return True
             acted_before += chunk.acts
         return False
@@ -203,38 +194,25 @@ class FileNamespace:
     @property
     def caveats(self) -> tuple[Caveat, ...]:
         """Chunks of the slice that did not complete, or that began without a package."""
-        missing = (
-            Caveat(execution.chunk.id, f"runs without package `{package}`, which raised {error}")
-            for execution in self.slice[:1]
-            for package, error in self._package_errors.items()
-        )
-        stopped = (
-            Caveat(execution.chunk.id, execution.caveat)
-            for execution in self.slice
-            if execution.caveat
-        )
-        refused = (
-            Caveat(execution.chunk.id, clause)
-            for execution in self.slice
-            for clause in self._imports.modules.refused(execution.imports)
-        )
-        caught = (
-            Caveat(execution.chunk.id, absence)
-            for execution, is_needed in zip(self.slice, self._needed, strict=False)
-            for absence in (execution.absences if is_needed else ())
-        )
-        needed = []  # while the function was traced
-        for absence in placeholders.uses if self.slice else ():
+        clauses = ((each.chunk.id, reason) for each, reason in self._doubts())
+        return tuple(Caveat(id, reason) for id, reason in dict.fromkeys(clauses))
+
+    def _doubts(self) -> Iterator[tuple[Execution, str]]:
+        for package, error in self._package_errors.items() if self.slice else ():
+            yield self.slice[0], f"runs without package `{package}`, which raised {error}"
+        yield from ((each, each.caveat) for each in self.slice if each.caveat)
+        for each in self.slice:
+            yield from ((each, clause) for clause in self._imports.modules.refused(each.imports))
+        for each, is_needed in zip(self.slice, self._needed, strict=False):
+            yield from ((each, absence) for absence in each.absences if is_needed)
+        for absence in placeholders.uses if self.slice else ():  # while the function was traced
             binding = (e for e in self.slice if placeholders.stand_in(e.bindings, absence))
-            needed.append(Caveat(next(binding, self.slice[-1]).chunk.id, absence))
-        return tuple(dict.fromkeys((*missing, *stopped, *refused, *caught, *needed)))
+            yield next(binding, self.slice[-1]), absence
 
     @property
     def warnings(self) -> tuple[Warned, ...]:
         """Python's warnings in the execution of the slice's chunks."""
-        return tuple(
-            dict.fromkeys(warning for execution in self.slice for warning in execution.warnings)
-        )
+        return tuple(dict.fromkeys(warning for each in self.slice for warning in each.warnings))
 
     def cancel(self) -> None:
         """Stop user code at its next observed expression or chunk; any thread may call this."""
@@ -261,9 +239,8 @@ class FileNamespace:
 
     def importer_of(self, file: str) -> Chunk | None:
         """Return the first chunk whose execution imported a file of the project, if any did."""
-        importing = (
-            e.chunk for e in self.slice if file in self._imports.modules.files_of(set(e.imports))
-        )
+        files_of = self._imports.modules.files_of
+        importing = (each.chunk for each in self.slice if file in files_of(set(each.imports)))
         return next(importing, None)
 
     def imported_by(self, request: Trace) -> Collection[str] | None:
@@ -271,9 +248,8 @@ class FileNamespace:
         executed = {identity[0]: execution for identity, execution in self._executions.items()}
         if any(chunk.key not in executed for chunk in request.chunks):
             return None
-        return self._imports.modules.files_of(
-            {name for chunk in request.chunks for name in executed[chunk.key].imports}
-        )
+        names = {name for chunk in request.chunks for name in executed[chunk.key].imports}
+        return self._imports.modules.files_of(names)
 
     def trim(self) -> None:
         """Drop executions that are unlikely to be needed again."""
@@ -288,31 +264,18 @@ class FileNamespace:
         placeholders.uses.clear()
         self.slice = []
         self.executed = 0
-        name = self.module.__name__
-        spec = ModuleSpec(
-            name,
-            SliceLoader(name, request.file),
-            origin=request.file,
-            is_package=name == self._package,
+        name, file = self.module.__name__, request.file
+        folders = [str(PurePath(file).parent)] if name == self._package else None
+        loader = SliceLoader(name, file)
+        spec = spec_from_file_location(
+            name, file, loader=loader, submodule_search_locations=folders
         )
-        # Without a location, `spec.cached` is `None`.
-        spec.has_location = True
+        assert spec is not None  # as there is a loader
         self.names.clear()
-        self.names.update(
-            __name__=name,
-            __doc__=None,
-            __package__=self._package,
-            __loader__=spec.loader,
-            __spec__=spec,
-            __file__=request.file,
-            __cached__=spec.cached,
-            __builtins__=builtins,
-        )
+        self.names.update(vars(module_from_spec(spec)), __package__=self._package)
+        self.names["__builtins__"] = builtins
         self.names[SEEN] = self.recorder.record
         self.names[CALLED] = self.recorder.call
-        if spec.submodule_search_locations is not None:
-            spec.submodule_search_locations.append(str(PurePath(request.file).parent))
-            self.names["__path__"] = spec.submodule_search_locations
 
     def _import_packages(self, request: Trace) -> None:
         """Import the packages around the file, outermost first, as importing the file would."""
@@ -348,18 +311,19 @@ class FileNamespace:
         execution = Execution(chunk, file, {}, (), None, {}, frozenset(), False)
         self.slice.append(execution)
         self.executed += 1
-        chunk_code.provide_lines(chunk, file)
-        code = chunk_code.compiled(chunk, file, request.future_flags, self.recorder)
+        # Python loads the lines of such a file only on request, for tracebacks.
+        linecache.cache[file] = (lambda: "\n" * chunk.above + chunk.text,)
+        try:
+            code = self.recorder.compiled(chunk, file, request.future_flags)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise UserError(failure(error, "execute")) from error
         execution.names = frozenset(code_origins.names_in(code))
         warned: list[Warned] = []
         execution.stopped = chunk.id in self._stopped and not chunk.needed
         if execution.stopped:
             execution.caveat = f"was stopped after {request.patience:g} s and skipped"
         else:
-            with (
-                statement_calls.observing(self.recorder, execution),
-                user_warnings.collected_from_chunk(warned),
-            ):
+            with observed(self.recorder, execution), collected_from_chunk(warned):
                 self._exec(code, execution, request)
         if before is not None and not only_binds:
             end_children()  # nothing outlives its statement
@@ -372,12 +336,9 @@ class FileNamespace:
         execution.absences = tuple(placeholders.uses)
         placeholders.uses.clear()
         execution.warnings = tuple(warned)
-        execution.bindings = {
-            name: value
-            for name, value in self.names.items()
-            if (names.get(name, _ABSENT) is not value or name in chunk.binds)
-            and name != "__warningregistry__"
-        }
+        items = ((n, value) for n, value in self.names.items() if n != "__warningregistry__")
+        bindings = {n: v for n, v in items if n in chunk.binds or names.get(n, _ABSENT) is not v}
+        execution.bindings = bindings
         execution.unbound = tuple(names.keys() - self.names.keys())
         for name in (*execution.unbound, *execution.bindings):
             if not execution.caveat and self._is_missed(names.get(name)):
@@ -437,14 +398,9 @@ class FileNamespace:
             execution.failed = True
             execution.missing = _missing(error)
             # A name may be missing because an earlier chunk failed that binds it.
-            if not (
-                isinstance(error, NameError)
-                and any(
-                    error.name in earlier.chunk.binds
-                    for earlier in self.slice
-                    if earlier is not execution and (earlier.caveat or earlier.failed)
-                )
-            ):
+            others = [each for each in self.slice if each is not execution]
+            lost = {n for each in others if each.caveat or each.failed for n in each.chunk.binds}
+            if not isinstance(error, NameError) or error.name not in lost:
                 execution.caveat = f"raised {one_line(error)}"
                 execution.error = program_error(error, [each.chunk.text for each in self.slice])
 

@@ -9,10 +9,10 @@ again from its beginning.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from weakref import WeakKeyDictionary, ref
 
 from jaxsight.tracer.execution.file_namespace import FileNamespace
@@ -27,11 +27,8 @@ _ASSIGNS = re.compile(r"^[ \t]*(?!self\.)[A-Za-z_][\w.]*(?:\.\w+|\[.*\])\s*=[^=]
 """Assignments in a traced function that may change objects other than its own names."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FileChanges:
-    changes: Changes
-    keys: frozenset[str]
-    """Keys of the statements that may have made the changes."""
+_FileChanges = tuple[Changes, frozenset[str]]
+"""The changes, and the keys of the statements that may have made them."""
 
 
 class LibraryChanges:
@@ -50,18 +47,17 @@ class LibraryChanges:
         self._snapshot.extend()
         # A weak reference: a namespace that refers to itself is freed by a collection only.
         namespace.starting_over = functools.partial(self._start_over, ref(namespace))
-        file_changes = self._by_namespace.get(namespace)
-        if file_changes is None:
-            return
-        if not file_changes.keys <= {chunk.key for chunk in chunks}:
-            namespace.outdate()
-        file_changes.changes.redo()
+        if namespace in self._by_namespace:
+            changes, keys = self._by_namespace[namespace]
+            if not keys <= {chunk.key for chunk in chunks}:
+                namespace.outdate()
+            changes.redo()
 
     def _start_over(self, namespace: ref[FileNamespace]) -> None:
         """Undo a file's changes, as all of its statements run again."""
         if (live_namespace := namespace()) is not None:
-            if (file_changes := self._by_namespace.pop(live_namespace, None)) is not None:
-                file_changes.changes.undo()
+            if live_namespace in self._by_namespace:
+                self._by_namespace.pop(live_namespace)[0].undo()
             self._ran.pop(live_namespace, None)
         self._irreversible.start_over()
 
@@ -73,29 +69,30 @@ class LibraryChanges:
             new = list(chunks)
         suspects = [chunk for chunk in new if _may_patch(chunk)] if namespace.executed else []
         ran.update(chunk.key for chunk in chunks)
-        file_changes = self._by_namespace.get(namespace)
-        if suspects:
-            changes = self._snapshot.changes()
-            keys = frozenset(chunk.key for chunk in suspects)
-            if changes:
-                keys |= file_changes.keys if file_changes is not None else frozenset()
-                file_changes = self._by_namespace[namespace] = _FileChanges(changes, keys)
-        if file_changes is None:
+        if suspects and (found := self._snapshot.changes()):
+            _, earlier = self._by_namespace.get(namespace, (None, frozenset()))
+            keys = earlier | {chunk.key for chunk in suspects}
+            self._by_namespace[namespace] = found, keys
+        if namespace not in self._by_namespace:
             return ()
         if namespace.executed:
             self._modules.note_changes()
-        file_changes.changes.undo()
-        return tuple(file_changes.changes.lost)
+        changes, _ = self._by_namespace[namespace]
+        changes.undo()
+        return tuple(changes.lost)
 
-    def enter(self, namespace: FileNamespace | None) -> None:
+    @contextlib.contextmanager
+    def applied(self, namespace: FileNamespace | None) -> Iterator[None]:
         """Apply a file's changes for a request about its earlier trace."""
-        if namespace is not None and namespace in self._by_namespace:
-            self._by_namespace[namespace].changes.redo()
-
-    def leave(self, namespace: FileNamespace | None) -> None:
-        """Undo a file's changes after such a request."""
-        if namespace is not None and namespace in self._by_namespace:
-            self._by_namespace[namespace].changes.undo()
+        if namespace is None or namespace not in self._by_namespace:
+            yield
+            return
+        changes, _ = self._by_namespace[namespace]
+        changes.redo()
+        try:
+            yield
+        finally:
+            changes.undo()
 
 
 def _may_patch(chunk: Chunk) -> bool:
@@ -113,9 +110,8 @@ def _assigns_beyond(text: str) -> bool:
         match node:
             case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
                 own.add(name)
-            case (
-                ast.Attribute(ctx=ast.Store() | ast.Del())
-                | ast.Subscript(ctx=ast.Store() | ast.Del())
+            case ast.Attribute(ctx=context) | ast.Subscript(ctx=context) if not isinstance(
+                context, ast.Load
             ):
                 root: ast.expr = node
                 while isinstance(root, ast.Attribute | ast.Subscript):

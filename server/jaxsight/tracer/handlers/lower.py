@@ -27,8 +27,7 @@ from jaxsight.recording.programs.compat.compiling import definition
 from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal
-from jaxsight.tracer.job import Job
-from jaxsight.tracer.kept_traces import KeptTrace, under
+from jaxsight.tracer.job import Job, KeptTrace, under
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import Around, CallTree, FrameFiles
 from jaxsight.tracer.programs.changed import NoSuchChange, changed

@@ -24,8 +24,7 @@ from jaxsight.tracer.comparison.runnable_program import DRAWS, RunnableProgram, 
 from jaxsight.tracer.comparison.two_ways import Incomparable, TwoWays, agree, names_of, wide
 from jaxsight.tracer.compat import in_place_updates, lowering
 from jaxsight.tracer.failures import refusal
-from jaxsight.tracer.job import Job
-from jaxsight.tracer.kept_traces import KeptTrace, under
+from jaxsight.tracer.job import Job, KeptTrace, under
 from jaxsight.wire.messages.measuring import Measured
 from jaxsight.wire.messages.replies import Compared
 from jaxsight.wire.messages.requests import Compare, Measure

@@ -29,14 +29,13 @@ from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.leaves import is_array
 from jaxsight.tracer.calls.transforms import transformed
 from jaxsight.tracer.calls.user_function import TraceableCall
-from jaxsight.tracer.failures import UserError, clean, failure, refusal
+from jaxsight.tracer.failures import UserError, clean, collected, failure, refusal
 from jaxsight.tracer.handlers import lower
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.observation.variable_names import Naming
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.states.watch import Watch
-from jaxsight.tracer.user_warnings import collected
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages import requests
 from jaxsight.wire.messages.replies import Link, Shown

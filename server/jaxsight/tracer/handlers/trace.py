@@ -21,7 +21,7 @@ from jaxsight.recording.arguments import write_call
 from jaxsight.recording.notation import UnwritableError
 from jaxsight.text import unknown_sizes
 from jaxsight.timeline import mark
-from jaxsight.tracer.calls import named_axes, stateful_traces
+from jaxsight.tracer.calls import stateful_traces
 from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.leaves import placements
 from jaxsight.tracer.calls.parameters import named
@@ -29,16 +29,14 @@ from jaxsight.tracer.calls.stateful_call import Outcome
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.execution import device_demand
-from jaxsight.tracer.failures import UserError, clean, failure
+from jaxsight.tracer.failures import UserError, clean, collected, failure
 from jaxsight.tracer.handlers.show import view_names
 from jaxsight.tracer.interruptions import CancelledByServer
-from jaxsight.tracer.job import Job
-from jaxsight.tracer.kept_traces import KeptTrace
+from jaxsight.tracer.job import Job, KeptTrace
 from jaxsight.tracer.observation import display, scopes, trees
-from jaxsight.tracer.observation.observation_table import Observed
+from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.tracer.programs import jaxpr_text
-from jaxsight.tracer.states import linen
-from jaxsight.tracer.user_warnings import collected
+from jaxsight.tracer.states.inside import is_linen
 from jaxsight.wire.chunks import chunk_of, line_in_chunk, real_file
 from jaxsight.wire.messages.replies import CallSeen, DryCalls, Traced
 from jaxsight.wire.messages.requests import DryRun, Trace
@@ -69,8 +67,8 @@ def trace(job: Job[Trace]) -> Traced:
     job.begin("inputs")
     if job.request.dry_call is not None and job.request.dry_call.is_run:
         raise UserError(Failure(DRY_RUN, "", ""), job.module.observed_dry(job.request.dry_call))
-    traced, axes = named_axes.bound(partial(_called, job))
-    unbound = named_axes.caveats(axes, job.module.trace.chunks, job.request.function)
+    traced, axes = stateful_traces.with_axes(partial(_called, job))
+    unbound = stateful_traces.axis_caveats(axes, job.module.trace.chunks, job.request.function)
     return replace(traced, caveats=unbound)
 
 
@@ -290,7 +288,7 @@ def _is_called_directly(job: Job[DryRun], name: str) -> bool:
 
 def _written(values: dict[str, object], namespace: object) -> str:
     """Return the arguments as the lines of an example set; nothing if one of them has no form."""
-    if any(map(linen.is_module, values.values())):
+    if any(map(is_linen, values.values())):
         return ""
     try:
         written = write_call(values.items(), namespace)  # type: ignore[arg-type]

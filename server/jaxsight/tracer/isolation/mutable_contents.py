@@ -8,7 +8,7 @@ only exception is hashing the key of a dict.
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import CellType, MemberDescriptorType
 from typing import Any, Protocol, TypeVar
 
@@ -20,6 +20,7 @@ GONE = object()
 _LARGEST = 1 << 20
 """Bytes of a NumPy array whose contents are copied for each call; larger ones are not undone."""
 
+_Sequence = list[object] | collections.deque[object]
 Contents = tuple[list[object], list[object]]
 """Keys and values."""
 
@@ -46,9 +47,8 @@ class _Names(ContentsKind[dict[Any, Any]]):
         return list(dict.keys(target)), list(dict.values(target))
 
     def write(self, target: dict[object, object], key: object, value: object) -> None:
-        base = (
-            collections.OrderedDict if issubclass(type(target), collections.OrderedDict) else dict
-        )
+        is_ordered = issubclass(type(target), collections.OrderedDict)
+        base = collections.OrderedDict if is_ordered else dict
         if value is not GONE:
             base.__setitem__(target, key, value)
         elif dict.__contains__(target, key):
@@ -68,20 +68,18 @@ class _Dict(_Names):
                 self.write(target, key, value)
 
 
-class _List(ContentsKind[list[object] | collections.deque[object]]):
+class _List(ContentsKind[_Sequence]):
     """A list or a deque, by position."""
 
-    def read(self, target: list[object] | collections.deque[object]) -> Contents:
+    def read(self, target: _Sequence) -> Contents:
         values = list(_base(target).__iter__(target))
         return list(range(len(values))), values
 
-    def write(
-        self, target: list[object] | collections.deque[object], key: object, value: object
-    ) -> None:
+    def write(self, target: _Sequence, key: object, value: object) -> None:
         if value is not GONE:
             _base(target).__setitem__(target, key, value)
 
-    def restore(self, target: list[object] | collections.deque[object], contents: Contents) -> None:
+    def restore(self, target: _Sequence, contents: Contents) -> None:
         base = _base(target)
         base.clear(target)
         base.extend(target, contents[1])
@@ -108,14 +106,9 @@ class _Slots(ContentsKind[object]):
     """The attributes of an object in `__slots__` of its classes."""
 
     def read(self, target: object) -> Contents:
-        keys: list[object] = []
-        values: list[object] = []
-        for name, member in _members(target).items():
-            value = _value(member, target)
-            if value is not GONE:
-                keys.append(name)
-                values.append(value)
-        return keys, values
+        values = {name: _value(member, target) for name, member in _members(target).items()}
+        present = [(name, value) for name, value in values.items() if value is not GONE]
+        return [name for name, _ in present], [value for _, value in present]
 
     def write(self, target: object, key: Any, value: object) -> None:
         member = _members(target)[key]
@@ -129,9 +122,7 @@ class _Class(ContentsKind[type]):
     """The attributes of a class."""
 
     def read(self, target: type) -> Contents:
-        names = [
-            name for name in vars(target) if not (name.startswith("__") and name.endswith("__"))
-        ]
+        names = [n for n in vars(target) if not (n.startswith("__") and n.endswith("__"))]
         return [*names], [vars(target)[name] for name in names]
 
     def write(self, target: type, key: Any, value: object) -> None:
@@ -185,26 +176,24 @@ DICT, NAMES, LIST, SET, SLOTS, CLASS, CELL, NUMBERS = (
 )  # fmt: skip
 
 
+_BY_CLASS: Sequence[tuple[type, ContentsKind[Any]]] = (
+    (dict, DICT), (list, LIST), (collections.deque, LIST), (set, SET), (CellType, CELL),
+)  # fmt: skip
+
+
 def kinds(value: Any) -> Iterable[tuple[ContentsKind[Any], object]]:
     """Yield the kinds in which a value can be changed, each with the object to change.
 
     That object is the value itself or its `__dict__`.
     """
     kind = type(value)
-    if issubclass(kind, dict):
-        yield DICT, value
-    elif issubclass(kind, list | collections.deque):
-        yield LIST, value
-    elif issubclass(kind, set):
-        yield SET, value
-    elif kind is CellType:
-        yield CELL, value
-    elif kind is np.ndarray:
+    yield from ((contents, value) for base, contents in _BY_CLASS if issubclass(kind, base))
+    if kind is np.ndarray:
         plain = value.dtype.kind not in "OV" and value.flags.writeable
         if plain and value.nbytes <= _LARGEST:
             yield NUMBERS, value
         return
-    elif issubclass(kind, type):
+    if issubclass(kind, type):
         yield CLASS, value
         return
     if (names := attributes(value)) is not None:

@@ -1,4 +1,4 @@
-"""The values of expressions: how values of each class are described, and those of one expression.
+"""The values of expressions: how those of each class are described, and all of them for the server.
 
 This stores avals and texts, never a tracer, a trace or an array.
 """
@@ -6,37 +6,24 @@ This stores avals and texts, never a tracer, a trace or an array.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 import jax
 import numpy as np
 
 from jaxsight.meshes.compat import shardings
+from jaxsight.rewriting.rewriter import Site, SourceRange
 from jaxsight.tracer.compat import traces
-from jaxsight.tracer.observation import display, parts, trees
+from jaxsight.tracer.observation import display, trees
+from jaxsight.wire.chunks import Span
 from jaxsight.wire.meshes import Sharding
-from jaxsight.wire.observations import OBSERVED_VALUES, Seen
+from jaxsight.wire.observations import OBSERVED_VALUES, Observation, Seen
 from jaxsight_source.compat import avals
 
 IGNORED, ABSTRACT, NUMBER, ARRAY, TREE = range(5)
 
 NUMBERS = frozenset({bool, int, float, complex})
-
-KINDS: dict[type, int] = {
-    **dict.fromkeys(
-        (
-            str, bytes, type(None), type, types.ModuleType, types.FunctionType, types.MethodType,
-            types.BuiltinFunctionType, types.BuiltinMethodType, functools.partial, range, slice,
-            super, types.EllipsisType, types.GeneratorType, np.dtype, np.ufunc,
-        ),
-        IGNORED,
-    ),
-    **dict.fromkeys(NUMBERS, NUMBER),
-    **dict.fromkeys((tuple, list, dict), TREE),
-    np.ndarray: ARRAY,
-}  # fmt: skip
 
 _DISTINCT = 256
 """Maximum number of distinct values counted per expression; a Python loop may have many."""
@@ -70,10 +57,9 @@ class SiteValues:
 
     def moved(self, outer: int, inside: tuple[str, ...]) -> SiteValues:
         """Return the values with the stages `inside` instead of the first `outer` ones."""
-        described = {
-            key: dataclasses.replace(value, inside=(*inside, *value.inside[outer:]))
-            for key, value in self.described.items()
-        }
+        pairs = self.described.items()
+        scopes = ((key, seen, (*inside, *seen.inside[outer:])) for key, seen in pairs)
+        described = {key: dataclasses.replace(seen, inside=within) for key, seen, within in scopes}
         return SiteValues(described=described, more=self.more)
 
 
@@ -88,7 +74,7 @@ def classify(value: object) -> int:
             return ABSTRACT
         case np.ndarray() | np.generic() | jax.ShapeDtypeStruct():
             return ARRAY
-        case type() | types.ModuleType() | str():
+        case None | type() | types.ModuleType() | str():
             return IGNORED
         case bool() | int() | float() | complex():
             return NUMBER
@@ -96,7 +82,7 @@ def classify(value: object) -> int:
             return TREE
         case _ if "__func__" in getattr(type(value), "__dataclass_fields__", ()):
             return IGNORED  # a bound method of Equinox, which is a pytree
-        case _ if dataclasses.is_dataclass(value) or parts.is_node(value):
+        case _ if dataclasses.is_dataclass(value) or display.is_node(value):
             return TREE
         case _:
             return IGNORED
@@ -142,14 +128,17 @@ def add_number(values: SiteValues, value: object, situation: traces.Situation) -
         values.add(key, lambda: Seen(repr(value), inside=situation.inside))
 
 
-def add_array(values: SiteValues, key: object, value: object, situation: traces.Situation) -> None:
-    """Add an array with values or a shape, which is identified by `key`."""
-    values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
+def add_array(values: SiteValues, value: np.ndarray, situation: traces.Situation) -> None:
+    """Add an array with values or a shape."""
+    key = (type(value), value.shape, value.dtype)
+    if key != values.last:
+        values.last = key
+        values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
 
 
 def add_tree(values: SiteValues, value: object, situation: traces.Situation) -> None:
     """Add a pytree or module, if it has arrays or is a plain container of numbers."""
-    shown = display.display(value)
+    shown = display.Display(value)
     plain = type(value) in (tuple, list, dict) and shown.numbers and not shown.opaque
 
     def describe() -> Seen:
@@ -161,3 +150,65 @@ def add_tree(values: SiteValues, value: object, situation: traces.Situation) -> 
         values.add(text, lambda: Seen(text, inside=situation.inside))
     else:
         values.quiet += 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class InstrumentedChunk:
+    """A chunk as instrumented for an execution; its sites are numbered from `first`."""
+
+    first: int
+    sites: tuple[Site, ...]
+
+    def __contains__(self, number: int) -> bool:
+        return self.first <= number < self.first + len(self.sites)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Observed:
+    """The result of `Recorder.collect`; fields as in `Traced`."""
+
+    seen: tuple[Seen, ...] = ()
+    observations: tuple[Observation, ...] = ()
+
+
+def observed(
+    traced: Iterable[Sites],
+    executed: Iterable[Sites],
+    instances: Mapping[tuple[str, str], InstrumentedChunk],
+) -> Observed:
+    """Return the values at sites for the server, with shared texts.
+
+    Those of executions count in functions that have none in a trace.
+    """
+    owner = {
+        instance.first + at: (name, site)
+        for name, instance in instances.items()
+        for at, site in enumerate(instance.sites)
+    }
+    functions: set[tuple[str, str, int]] = set()
+    numbers: dict[Seen, int] = {}
+    rows: dict[tuple[str, SourceRange], tuple[dict[int, None], int]] = {}
+    for contexts, is_trace in ((traced, True), (executed, False)):
+        for sites in contexts:
+            for number, values in sites.items():
+                if number not in owner or not values.described:
+                    continue
+                name, site = owner[number]
+                function = (*name, site.scope)
+                if is_trace:
+                    functions.add(function)
+                elif function in functions:
+                    continue
+                for place in site.ranges:
+                    row, more = rows.setdefault((name[0], place), ({}, 0))
+                    for description in values.described.values():
+                        row[numbers.setdefault(description, len(numbers))] = None
+                    rows[name[0], place] = (row, more + len(values.more))
+    observations = []
+    for (chunk, at), (row, more) in sorted(
+        rows.items(), key=lambda each: (each[0][0], each[0][1].line, each[0][1].column)
+    ):
+        span = Span(chunk, at.line, at.column, at.end_line, at.end_column)
+        kept = tuple(row)[:OBSERVED_VALUES]
+        observations.append(Observation(span, at.kind, kept, more + len(row) - len(kept)))
+    return Observed(tuple(numbers), tuple(observations))

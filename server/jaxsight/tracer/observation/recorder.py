@@ -12,6 +12,7 @@ import bisect
 import contextlib
 import dataclasses
 import functools
+import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,19 +25,15 @@ from jaxsight.rewriting.rewriter import Rewriter, Site
 from jaxsight.tracer.compat import jaxprs, traces
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.observation import observed_values
-from jaxsight.tracer.observation.observation_table import (
-    InstrumentedChunk,
-    ObservationTable,
-    Observed,
-)
 from jaxsight.tracer.observation.observed_values import (
     ABSTRACT,
     ARRAY,
     IGNORED,
-    KINDS,
     NUMBER,
     NUMBERS,
     QUIET_TREES,
+    InstrumentedChunk,
+    Observed,
     Sites,
     SiteValues,
 )
@@ -97,9 +94,6 @@ class JaxprObservations:
         if len(variants) > _VARIANTS:
             del variants[next(iter(variants))]
         self._by_place.move_to_end(staged)
-
-    def trim(self) -> None:
-        """Forget the oldest jaxprs."""
         while len(self._by_place) > _JAXPRS:
             self._by_place.popitem(last=False)
 
@@ -134,20 +128,17 @@ class JaxprObservations:
         for reached in results:
             by_variant = self._by_place.get(reached.staged, {})
             # Prefer those that share most executions, then the newest.
-            variants = sorted(
-                (variant for variant in reversed(by_variant) if variant.instances & instances),
-                key=lambda variant: -len(variant.instances & instances),
-            )
+            shared = {each: len(each.instances & instances) for each in reversed(by_variant)}
+            common = [each for each in shared if shared[each]]
+            variants = sorted(common, key=shared.__getitem__, reverse=True)
             if not variants:
                 continue
             # A transformation may have changed the inputs: `vmap` adds axes.
-            same = next(
-                (variant for variant in variants if variant.inputs == reached.inputs),
-                next((v for v in variants if _is_without_axes(v.inputs, reached.inputs)), None),
-            )
-            if same is None and any(
-                id(context.sites) in ran for variant in variants for context in by_variant[variant]
-            ):
+            equal = (each for each in variants if each.inputs == reached.inputs)
+            mapped = (v for v in variants if _is_without_axes(v.inputs, reached.inputs))
+            same = next(equal, next(mapped, None))
+            known = {id(context.sites) for each in variants for context in by_variant[each]}
+            if same is None and not known.isdisjoint(ran):
                 continue
             # If it is another one, use the most likely one.
             contexts = by_variant[same or variants[0]]
@@ -208,12 +199,9 @@ class Recorder:
         self._next = 0
         self._executed: dict[tuple[str, str], list[Sites]] = {}
         self._jaxprs = JaxprObservations()
-        self._contexts: dict[int, _Context] = {}
-        self._current: _Context | None = None
-        self._trace: Callable[[], object] = lambda: None
-        self._kinds = dict(KINDS)
         self._describing = False
         self._arguments: Sequence[traces.PlacedArgument] = ()
+        self._begin()
 
     def instrument(
         self, tree: ast.Module, chunk: str, key: str, again: Rewriter | None = None
@@ -248,10 +236,8 @@ class Recorder:
             SyntaxError: (or ValueError, RecursionError, MemoryError) it cannot be compiled.
         """
         instrument = functools.partial(self.instrument, chunk=chunk.id, key=chunk.key, again=again)
-        alone = chunk_file(real_file(file), chunk.id)
-        return compiled(
-            chunk.text, file, instrument, above=chunk.above, flags=flags, parsed_as=alone
-        )
+        alone, above = chunk_file(real_file(file), chunk.id), chunk.above
+        return compiled(chunk.text, file, instrument, above=above, flags=flags, parsed_as=alone)
 
     def forget(self, chunk: str, key: str) -> None:
         """Remove a chunk that is no longer needed, and its observations."""
@@ -262,12 +248,8 @@ class Recorder:
     @contextlib.contextmanager
     def executing(self, chunk: str, key: str) -> Iterator[None]:
         """Record the execution of a chunk, including functions that it calls."""
-        self._begin()
-        try:
+        with self.tracing() as self._executed[chunk, key]:
             yield
-        finally:
-            contexts = self._end()
-            self._executed[chunk, key] = [context.values for context in contexts]
 
     @contextlib.contextmanager
     def tracing(self, arguments: Sequence[traces.PlacedArgument] = ()) -> Iterator[list[Sites]]:
@@ -286,10 +268,10 @@ class Recorder:
 
     def _begin(self) -> None:
         # Forget classes of user code each time, as they keep whole modules alive.
-        self._kinds = dict(KINDS)
-        self._contexts = {}
-        self._current = None
-        self._trace = lambda: None
+        self._kinds: dict[type, int] = {}
+        self._contexts: dict[int, _Context] = {}
+        self._current: _Context | None = None
+        self._trace: Callable[[], object] = lambda: None
         self._arguments = ()
 
     def _end(self) -> list[_Context]:
@@ -301,19 +283,15 @@ class Recorder:
         for context in contexts:
             situation = context.situation
             if situation.staged is not None:
-                observations = ContextObservations(
-                    context.values, len(situation.inside) - situation.own
-                )
-                fresh.setdefault((situation.staged, situation.inputs), []).append(observations)
-        for (staged, inputs), in_jaxpr in fresh.items():
-            self._jaxprs.put(staged, Variant(inputs, self._instances_of(in_jaxpr)), in_jaxpr)
-        self._jaxprs.trim()
-        return contexts
-
-    def _instances_of(self, contexts: list[ContextObservations]) -> frozenset[int]:
+                outer = len(situation.inside) - situation.own
+                in_jaxpr = fresh.setdefault((situation.staged, situation.inputs), [])
+                in_jaxpr.append(ContextObservations(context.values, outer))
         firsts = sorted(instance.first for instance in self._instances.values())
-        numbers = {number for context in contexts for number in context.sites}
-        return frozenset(firsts[bisect.bisect(firsts, number) - 1] for number in numbers)
+        for (staged, inputs), in_jaxpr in fresh.items():
+            numbers = {number for context in in_jaxpr for number in context.sites}
+            instances = {firsts[bisect.bisect(firsts, number) - 1] for number in numbers}
+            self._jaxprs.put(staged, Variant(inputs, frozenset(instances)), in_jaxpr)
+        return contexts
 
     def record(self, site: int, value: Any) -> object:
         """Record a value at a site, and return it.
@@ -352,19 +330,14 @@ class Recorder:
                 observed_values.add_abstract(values, value, aval, situation, placed)
         elif kind == NUMBER and type(value) in NUMBERS:
             observed_values.add_number(values, value, situation)
-        elif kind == NUMBER:
-            # A member of an enum has no hash yet during its `__new__`.
-            with self._inspecting(value):
-                observed_values.add_number(values, value, situation)
         elif kind == ARRAY:
-            key = (type(value), value.shape, value.dtype)
-            if key != values.last:
-                values.last = key
-                observed_values.add_array(values, key, value, situation)
+            observed_values.add_array(values, value, situation)
         # A tree may have changed in place: describe it again, until nothing new comes.
-        elif values.quiet < QUIET_TREES:
+        elif kind == NUMBER or values.quiet < QUIET_TREES:
+            # A member of an enum has no hash yet during its `__new__`.
+            add = observed_values.add_number if kind == NUMBER else observed_values.add_tree
             with self._inspecting(value):
-                observed_values.add_tree(values, value, situation)
+                add(values, value, situation)
         return value
 
     def call(self, site: int, arguments: tuple[object, ...]) -> None:
@@ -430,41 +403,24 @@ class Recorder:
         They come from the trace (`traced`), from inner jaxprs that JAX reused (`reached`), and, for
         functions in neither, from the execution of the chunks.
         """
-        chosen = list(chunks)
-        instances = {
-            (chunk.id, chunk.key): instance
-            for chunk in chosen
-            if (instance := self._instances.get((chunk.id, chunk.key))) is not None
-        }
+        names = [(chunk.id, chunk.key) for chunk in chunks]
+        instances = {name: self._instances[name] for name in names if name in self._instances}
         firsts = frozenset(instance.first for instance in instances.values())
         reused = self._jaxprs.reused(reached, traced, firsts)
-        contexts = [*traced, *reused]
-        table = ObservationTable()
-        functions = table.gather(contexts, instances)
         executed = [sites for name in instances for sites in self._executed.get(name, ())]
-        table.gather(executed, instances, functions)
-        return table.observed()
+        return observed_values.observed([*traced, *reused], executed, instances)
 
     def unfinished(self) -> list[jaxprs.Reached]:
         """Return the inner jaxprs of running traces; call this while an exception holds them."""
-        return [
-            reached
-            for context in self._contexts.values()
-            for reached in jaxprs.reached_from(
-                traces.equations(context.trace()), context.situation.inside
-            )
-        ]
+        running = [(traces.equations(c.trace()), c.situation) for c in self._contexts.values()]
+        reached = (jaxprs.reached_from(equations, at.inside) for equations, at in running)
+        return [*itertools.chain.from_iterable(reached)]
 
 
 def _last_passes(contexts: list[_Context]) -> list[_Context]:
     """Return the contexts without those of a loop body's earlier traces, which JAX discards."""
-    latest: dict[tuple[int, traces.StagedFunction], int] = {}
-    for context in contexts:
-        for run in context.situation.passes:
-            latest_run = latest.get((run.loop, run.staged), run.at)
-            latest[run.loop, run.staged] = max(latest_run, run.at)
-    return [
-        context
-        for context in contexts
-        if all(latest[run.loop, run.staged] == run.at for run in context.situation.passes)
-    ]
+    passes = [run for context in contexts for run in context.situation.passes]
+    ordered = sorted(passes, key=lambda run: run.at)
+    latest = {(run.loop, run.staged): run.at for run in ordered}
+    ended = {id(run) for run in passes if latest[run.loop, run.staged] != run.at}
+    return [each for each in contexts if ended.isdisjoint(map(id, each.situation.passes))]

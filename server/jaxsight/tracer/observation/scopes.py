@@ -8,8 +8,9 @@ passes on when it differentiates or batches the equation. No value is kept.
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from types import CodeType, FrameType
@@ -124,7 +125,7 @@ class _Stacks:
         self._same: dict[object, _Created] = {}
         """By tracebacks, which are equal if their frames run the same instructions, as those of
         layers in a loop. Not of methods: their modules differ."""
-        self._kinds: dict[type, modules.ModuleKind] = {}
+        self._kind: Callable[[type], modules.ModuleKind] = functools.cache(modules.kind)
         self._paths: dict[tuple[int, int], modules.Steps | None] = {}
         self._variables: dict[tuple[int, int, int], str] = {}
         """Callers' names of modules, by address of the module, and by the caller's instruction."""
@@ -191,11 +192,7 @@ class _Stacks:
     def _module(self, frame: FrameType) -> object:
         """Return the module whose method a frame runs, or `None`."""
         module = frame.f_locals.get("self")
-        cls = type(module)
-        kind = self._kinds.get(cls)
-        if kind is None:
-            kind = self._kinds[cls] = modules.kind(cls)
-        return module if kind else None
+        return module if self._kind(type(module)) else None
 
     def _called(
         self, module: object, around: list[object], caller: FrameType | None, role: _Role
@@ -203,7 +200,7 @@ class _Stacks:
         """Return the labels of a module, and add it to those around."""
         if around and around[-1] is module:
             return ()
-        if self._kinds[type(module)] == modules.NAMED:
+        if self._kind(type(module)) == modules.NAMED:
             if not role.name:
                 return ()
             around.append(module)
@@ -248,11 +245,9 @@ def _name_in(variables: Mapping[str, object], module: object) -> str:
     An item of a list is preferred to the variable of a loop over the list.
     """
     places = [(name, value) for name, value in variables.items() if name not in ("args", "kwargs")]
-    places += [
-        (f"{name}.{attribute}".removeprefix("self."), part)
-        for name, value in places
-        for attribute, part in modules.attributes(value).items()
-    ]
+    for name, value in [*places]:
+        inside = modules.attributes(value).items()
+        places += [(f"{name}.{key}".removeprefix("self."), part) for key, part in inside]
     for name, value in places:
         if (steps := modules.path_of_item(value, module)) is not None:
             return name + "".join(modules.labels(steps))

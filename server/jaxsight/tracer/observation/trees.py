@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.tracer.isolation import code_origins
-from jaxsight.tracer.observation import display, parts
+from jaxsight.tracer.observation import display
 from jaxsight.tracer.states import modules
 from jaxsight.wire.observations import Row, Tree
 from jaxsight_source.compat import avals
@@ -88,13 +88,10 @@ class _Builder:
             return _Node(text, 1, elements if is_parameter else 0, avals.size(aval))
         if modules.is_variable(value):
             return self._variable(value, depth)
-        if (
-            isinstance(value, str | bytes | int | float | complex | None)
-            # A cycle: the value contains itself.
-            or id(value) in self._around
-        ):
-            return None
-        contents = parts.of(value)
+        is_plain = isinstance(value, str | bytes | int | float | complex | None)
+        # A cycle if the value is around: it contains itself.
+        is_leaf = is_plain or id(value) in self._around
+        contents = None if is_leaf else display.parts_of(value)
         if contents is None:
             return None
         self._around.add(id(value))
@@ -114,7 +111,7 @@ class _Builder:
 
     def _variable(self, value: object, depth: int) -> _Node | None:
         """Return a variable of NNX as the array in it; one that is shared counts once."""
-        inside, _ = parts.flattened(value)
+        inside, _ = display.flattened(value)
         node = self.node(inside[0], depth + 1) if len(inside) == 1 else None
         if node is None:
             return None
@@ -129,18 +126,15 @@ class _Builder:
         return replace(node, text=text, elements=0)
 
 
-def _class_text(value: object, found: parts.Parts) -> str:
+def _class_text(value: object, found: display.Parts) -> str:
     """Return the class of a container, for users' modules with a few settings."""
     cls = type(value)
     if not found.name:
         return cls.__name__
     if not modules.kind(cls) or code_origins.of_module(str(cls.__module__)) != code_origins.USER:
         return found.name
-    settings = [
-        f"{name}={setting!r}"
-        for name, setting in modules.attributes(value).items()
-        if type(setting) in (bool, int, float, str) and not name.startswith("_")
-    ]
+    own = [(n, v) for n, v in modules.attributes(value).items() if not n.startswith("_")]
+    settings = [f"{n}={v!r}" for n, v in own if type(v) in (bool, int, float, str)]
     short = [text for text in settings if len(text) <= _LONGEST_SETTING][:_SHOWN_SETTINGS]
     return f"{found.name}({', '.join(short)})" if short else found.name
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxsight.rewriting.rewriter import Kind, Site, SourceRange
+from jaxsight.rewriting.rewriter import Kind, Site
 from jaxsight.tracer.compat.traces import underlying_variable
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk
 from jaxsight_source.compat.jaxpr_types import Aval, Var
@@ -48,10 +48,10 @@ class Naming:
         """Record a value at a site."""
         kind = self._kinds.get(number)
         if kind is None:
-            place = self.site(number)
-            ranges = place[1].ranges if place is not None else []
-            others = [at.kind for at in ranges if at.kind != "expression"]
-            kind = self._kinds[number] = others[0] if others else "expression"
+            _, site = self.site(number) or ("", None)
+            kinds = [at.kind for at in site.ranges] if site is not None else []
+            others = (each for each in kinds if each != "expression")
+            kind = self._kinds[number] = next(others, "expression")
         if kind == "target":
             self._types.setdefault(number, set()).add(value.aval)
         if kind == "expression" or (observed := underlying_variable(value)) is None:
@@ -76,10 +76,8 @@ class Naming:
         """Types by place of an expression; to be read only after tracing."""
         types_by_position: dict[tuple[str, int, int, int, int], set[object]] = {}
         for number, types in self._types.items():
-            if (chunk_and_site := self.site(number)) is None:
-                continue
-            chunk, site = chunk_and_site
-            for at in site.ranges:
+            chunk, site = self.site(number) or ("", None)
+            for at in site.ranges if site is not None else ():
                 if at.kind == "expression":
                     key = (chunk, at.line, at.column, at.end_line, at.end_column)
                     types_by_position.setdefault(key, set()).update(types)
@@ -92,16 +90,10 @@ class Naming:
         if chunk_and_site is None:
             return None
         chunk, site = chunk_and_site
-        target = next(at for at in site.ranges if at.kind == "target")
+        at = next(at for at in site.ranges if at.kind == "target")
         text = next((executed.text for executed in self.chunks if executed.id == chunk), "")
-        name = _text(text, target)
-        return name if name.isidentifier() and not keyword.iskeyword(name) else None
-
-
-def _text(text: str, source_range: SourceRange) -> str:
-    lines = text.split("\n")
-    if source_range.line != source_range.end_line or source_range.line > len(lines):
-        return ""
-    # Columns of `ast` count bytes of UTF-8.
-    row = lines[source_range.line - 1].encode("utf-8", "surrogatepass")
-    return row[source_range.column : source_range.end_column].decode("utf-8", "replace")
+        row = "".join(text.split("\n")[at.line - 1 : at.line]).encode("utf-8", "surrogatepass")
+        # Columns of `ast` count bytes of UTF-8.
+        name = row[at.column : at.end_column].decode("utf-8", "replace")
+        is_name = at.line == at.end_line and name.isidentifier() and not keyword.iskeyword(name)
+        return name if is_name else None

@@ -8,7 +8,7 @@ Attributes are read from `__dict__`: no code of the user's classes runs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from jaxsight.recording import expressions
@@ -105,11 +105,8 @@ def attributes(value: object) -> dict[str, object]:
         contents = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return {}
-    return {
-        name: part
-        for name, part in contents.items()
-        if isinstance(name, str) and not name.startswith(BOOKKEEPING)
-    }
+    names = [n for n in contents if isinstance(n, str) and not n.startswith(BOOKKEEPING)]
+    return {name: contents[name] for name in names}
 
 
 def own_name(module: object) -> str:
@@ -127,9 +124,8 @@ def path(module: object, part: object) -> Steps | None:
         for step, inner in _parts(value):
             if inner is part:
                 return (*steps, step)
-            if id(inner) not in visited and (
-                isinstance(inner, dict | list | tuple) or bool(kind(type(inner)))
-            ):
+            holds_parts = isinstance(inner, dict | list | tuple) or kind(type(inner))
+            if id(inner) not in visited and holds_parts:
                 visited.add(id(inner))
                 waiting.append((inner, (*steps, step)))
     return None
@@ -169,26 +165,17 @@ def labels(steps: Steps) -> tuple[str, ...]:
 def _read(value: object, sign: str, key: Key) -> object:
     if sign == ".":
         return object.__getattribute__(value, "__dict__")[key]
-    if isinstance(value, dict):
-        return dict.__getitem__(value, key)
-    if isinstance(value, list):
-        return list.__getitem__(value, int(key))
-    assert isinstance(value, tuple)
-    return tuple.__getitem__(value, int(key))
+    base: Any = next(base for base in (dict, list, tuple) if isinstance(value, base))
+    return base.__getitem__(value, key)
 
 
 def _parts(value: object) -> Iterable[tuple[tuple[str, Key], object]]:
     match value:
-        case list():
-            return _items(enumerate(list.__iter__(value)))
-        case tuple():
-            return _items(enumerate(tuple.__iter__(value)))
+        case list() | tuple():
+            base: Any = list if isinstance(value, list) else tuple
+            return ((("[]", index), part) for index, part in enumerate(base.__iter__(value)))
         case dict():
-            return _items((key, part) for key, part in dict.items(value) if isinstance(key, str))
+            items = dict.items(value)
+            return ((("[]", key), part) for key, part in items if isinstance(key, str))
         case _:
             return (((".", name), part) for name, part in attributes(value).items())
-
-
-def _items(pairs: Iterable[tuple[Key, object]]) -> Iterator[tuple[tuple[str, Key], object]]:
-    for key, part in pairs:
-        yield ("[]", key), part

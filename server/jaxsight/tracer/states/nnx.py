@@ -151,9 +151,9 @@ class NodeWatch:
         graphs, after = self._read()
         structural = [not equal(*pair) for pair in zip(self._graphs, graphs, strict=True)]
         before = [dict(leaves) for leaves in self._before]
+        pairs = zip(before, after, strict=True)
         changed = [
-            tuple((path, leaf) for path, leaf in now if old.get(path) is not leaf)
-            for old, now in zip(before, after, strict=True)
+            tuple((at, leaf) for at, leaf in now if old.get(at) is not leaf) for old, now in pairs
         ]
         if not any(structural) and not any(changed):
             return [None] * len(self._nodes)
@@ -162,15 +162,14 @@ class NodeWatch:
         changes: list[NodeChange | None] = []
         for leaves, new, is_structural in zip(after, changed, structural, strict=True):
             arrays = tuple(leaf for _, leaf in (leaves if complete else new))
-            changes.append(
-                NodeChange(arrays, new, is_structural) if complete or new or is_structural else None
-            )
+            has_changed = complete or new or is_structural
+            changes.append(NodeChange(arrays, new, is_structural) if has_changed else None)
         return changes
 
 
 @dataclass(frozen=True, slots=True)
-class NnxProgram:
-    """The program of `nnx.jit` for a call.
+class JittedProgram:
+    """The program of `nnx.jit` or `jax.jit` for a call.
 
     Outputs `start` to `start + count` are the function's results.
     `updated` are the arguments whose state it changes, by position or keyword.
@@ -183,7 +182,7 @@ class NnxProgram:
     updated: tuple[int | str, ...]
 
 
-def traced(jitted: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> NnxProgram:
+def traced(jitted: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> JittedProgram:
     """Trace the result of `nnx.jit` for a call; the function's errors are raised."""
     stage = jitted.trace(*args, **kwargs).traced
     opened = open_jaxpr(stage.jaxpr)
@@ -202,23 +201,15 @@ def traced(jitted: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> 
         start, count = 0, len(jax.tree_util.tree_leaves(returned))
         updated = _updated_variables(updates, inputs)
     structure = jax.tree_util.tree_structure(returned)
-    return NnxProgram(stage, structure, start, count, tuple(dict.fromkeys(updated)))
+    return JittedProgram(stage, structure, start, count, tuple(dict.fromkeys(updated)))
 
 
 def _updated_graphs(before: object, after: object) -> Iterator[int | str]:
-    olds = [
-        leaf for leaf in jax.tree_util.tree_leaves(before, is_leaf=_is_state) if _is_state(leaf)
-    ]
-    news = [
-        (path, leaf)
-        for path, leaf in jax.tree_util.tree_flatten_with_path(after, is_leaf=_is_state)[0]
-        if _is_state(leaf)
-    ]
+    olds = filter(_is_state, jax.tree_util.tree_leaves(before, is_leaf=_is_state))
+    pairs, _ = jax.tree_util.tree_flatten_with_path(after, is_leaf=_is_state)
+    news = ((path, leaf) for path, leaf in pairs if _is_state(leaf))
     for old, (path, new) in zip(olds, news, strict=True):
-        old_leaves, new_leaves = jax.tree_util.tree_leaves(old), jax.tree_util.tree_leaves(new)
-        if len(old_leaves) != len(new_leaves) or any(
-            a is not b for a, b in zip(old_leaves, new_leaves, strict=True)
-        ):
+        if [*map(id, jax.tree_util.tree_leaves(old))] != [*map(id, jax.tree_util.tree_leaves(new))]:
             yield _key(path[1])
 
 

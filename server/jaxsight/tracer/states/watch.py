@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,6 @@ from jaxsight.tracer.isolation.mutable_contents import (
     CLASS,
     NAMES,
     SLOTS,
-    Contents,
     ContentsKind,
 )
 from jaxsight.tracer.states import nnx
@@ -39,9 +37,9 @@ _MOST_OBJECTS = 20_000
 _MOST_ELEMENTS = 2_000
 """Maximum number of elements of a container that are followed; all are restored."""
 
-_LEAVES: frozenset[type] = frozenset(
-    (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), range, slice, CodeType)
-)
+_LEAVES = {
+    str, bytes, int, float, complex, bool, type(None), type(Ellipsis), range, slice, CodeType,
+}  # fmt: skip
 
 _PARTS: dict[type, Callable[..., Iterable[object]]] = {
     MethodType: lambda method: (method.__self__, method.__func__),
@@ -93,7 +91,7 @@ class _Location:
 class _Saved:
     kind: ContentsKind[Any]
     target: object
-    contents: Contents
+    contents: mutable_contents.Contents
     location: _Location
     owner: type | None
     """The class of the object with these attributes."""
@@ -104,6 +102,11 @@ class _Saved:
             return replace(self.location, label=str(key))
         is_attribute = self.kind is NAMES or self.owner is not None
         return self.location.attribute(str(key)) if is_attribute else self.location
+
+    def unchanged(self, key: object, value: object) -> Change:
+        """Return a value as a change with equal old and new values."""
+        label = self.at(key).label
+        return Change(label, self.kind, self.target, key, value, value, False)
 
 
 class Watch:
@@ -122,8 +125,7 @@ class Watch:
         self._visited: dict[int, object] = {}
         self._refs: dict[int, str] = {}
         self._waiting: deque[tuple[_Location, object]] = deque()
-        for name, value in arguments.items():
-            self._waiting.append((_Location(name), value))
+        self._waiting.extend((_Location(name), value) for name, value in arguments.items())
         self._waiting.append((_Location("", code=True), function))
         while self._waiting and len(self._visited) < _MOST_OBJECTS:
             self._visit(*self._waiting.popleft())
@@ -166,8 +168,7 @@ class Watch:
                 continue
             for key, value in zip(*saved.contents, strict=True):
                 if (id(saved.target), mutable_contents.identity(key)) not in changed:
-                    label = saved.at(key).label
-                    yield Change(label, saved.kind, saved.target, key, value, value, False)
+                    yield saved.unchanged(key, value)
 
     def label(self, value: object) -> str:
         """Return the name of a reachable reference (`jax.new_ref`), empty if unknown."""
@@ -201,14 +202,14 @@ class Watch:
         package = _package(kind)
         if package in _OUTSIDE and kind is not np.ndarray:
             return
-        own_class = _is_own_class(kind)
+        module = str(type.__getattribute__(kind, "__module__"))
+        own_class = code_origins.of_module(module) == USER
         if is_class:
             if own_class:
                 label = location.label if location.code and location.label else value.__name__
                 self._save(CLASS, value, _Location(label, location.own, location.code), value)
-                self._waiting.extend(
-                    (_Location("", location.own, True), base) for base in value.__bases__
-                )
+                around = _Location("", location.own, True)
+                self._waiting.extend((around, base) for base in value.__bases__)
             return
         if package not in _CONTAINERS:
             location = _Location(location.label, location.own and own_class, location.code)
@@ -230,9 +231,8 @@ class Watch:
                 self._visit_module(name, value, names)
             else:
                 if nnx.is_node(value):
-                    self.holders.append(
-                        Change(name, NAMES, module_names, name, value, value, False)
-                    )
+                    change = Change(name, NAMES, module_names, name, value, value, False)
+                    self.holders.append(change)
                 self._waiting.append((_Location(name, code=True), value))
         free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         for name, cell in free:
@@ -270,8 +270,7 @@ class Watch:
         self._saved.append(saved)
         for key, value in itertools.islice(zip(*contents, strict=True), _MOST_ELEMENTS):
             if nnx.is_node(value):
-                label = saved.at(key).label
-                self.holders.append(Change(label, kind, target, key, value, value, False))
+                self.holders.append(saved.unchanged(key, value))
             self._waiting.append((saved.at(key), value))
 
 
@@ -301,13 +300,3 @@ def _wrapped(value: object) -> object:
     if function is None and _package(type(value)) in ("jax", "jaxlib"):
         function = getattr(value, "__wrapped__", None)
     return function
-
-
-def _is_own_class(kind: type) -> bool:
-    """Return whether a class is the user's."""
-    name = str(type.__getattribute__(kind, "__module__"))
-    if _package(kind) in sys.stdlib_module_names:
-        return False
-    module = sys.modules.get(name)
-    file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
-    return not isinstance(file, str) or code_origins.of_file(file) == USER

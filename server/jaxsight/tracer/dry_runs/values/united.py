@@ -20,7 +20,7 @@ Value = Any
 _DEEPEST, _MOST = 3, 200
 """Depth in which values are compared, and number of objects whose contents are kept, a choice."""
 _ARRAYS = (jax.Array, jax.core.Tracer)
-_PLAIN = (bool, int, float, complex, str, bytes)
+_PLAIN = (bool, int, float, complex, str, bytes, set, frozenset)
 
 
 def united(values: list[Value]) -> Value:
@@ -49,8 +49,6 @@ def _united(one: Value, other: Value, depth: int) -> object:
             return other if one == other else Unknown()
         case list() | tuple() | dict() if type(other) in (list, tuple, dict):
             return _united_parts(one, other, depth)
-        case set() | frozenset():
-            return other if one == other else Unknown()
         case FunctionType() | ModuleType() | type() | Unknown():
             return Unknown()
         case _:
@@ -61,11 +59,8 @@ def _united_parts(one: Value, other: Value, depth: int) -> object:
     is_dict = isinstance(other, dict)
     if len(one) != len(other) or (is_dict and [*one] != [*other]):
         return Unknown()
-    pairs = (
-        zip(one.values(), other.values(), strict=True) if is_dict else zip(one, other, strict=True)
-    )
-    parts = [_united(a, b, depth - 1) for a, b in pairs]
-    olds = other.values() if is_dict else other
+    news, olds = (each.values() if is_dict else each for each in (one, other))
+    parts = [_united(a, b, depth - 1) for a, b in zip(news, olds, strict=True)]
     if all(part is old for part, old in zip(parts, olds, strict=True)):
         return other
     return dict(zip(other, parts, strict=True)) if is_dict else type(other)(parts)

@@ -220,11 +220,9 @@ def typed(
         return function(*args, **kwargs)
 
     known = [getattr(leaves[place], "_type", None) or ANY for place in places]
-    origin = tuple(
-        (frame.f_code, frame.f_lasti)
-        for frame in code_origins.outwards(sys._getframe(1))
-        if code_origins.is_users_file(frame.f_code.co_filename)
-    )
+    frames = [*code_origins.outwards(sys._getframe(1))]
+    own = [frame for frame in frames if code_origins.is_users_file(frame.f_code.co_filename)]
+    origin = tuple((frame.f_code, frame.f_lasti) for frame in own)
     others = (each for place, each in enumerate(leaves) if place not in places)
     texts = (str(jax.typeof(each)) if is_array(each) else repr(each) for each in others)
     key = (origin, function.__name__, *known, *texts)
@@ -252,9 +250,7 @@ def of_type(known: PartialType, *origin: object) -> object:
     """Return an unknown value of a type, an array if it is complete."""
     shape = known.shape
     if shape is not None:
-        shape = numbers(
-            sizes.from_(*origin, axis) if size is None else size for axis, size in enumerate(shape)
-        )
+        shape = numbers(sizes.from_(*origin, at) if n is None else n for at, n in enumerate(shape))
     if shape is None or known.dtype is None:
         return Unknown(replace(known, shape=shape))
     return jnp.zeros(shape, known.dtype)

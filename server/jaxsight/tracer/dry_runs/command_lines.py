@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import inspect
 import os
 import sys
@@ -102,13 +103,12 @@ class CommandLine:
             if not parsed:
                 values.unparse_flags()
 
-        self._restore.append(restore)
-        app.run = self._run_app  # type: ignore[attr-defined]
+        def run_app(main: Callable[[list[str]], object], *_: object, **__: object) -> object:
+            self.fill_flags()  # with the defaults
+            return main([self._file])
 
-    def _run_app(self, main: Callable[[list[str]], object], *_: object, **__: object) -> object:
-        """Call the main function of a program that uses absl, with the flags' defaults."""
-        self.fill_flags()
-        return main([self._file])
+        self._restore.append(restore)
+        app.run = run_app  # type: ignore[attr-defined]
 
     def fill_flags(self) -> None:
         """Set the flags that have no default."""
@@ -119,12 +119,10 @@ class CommandLine:
         values.mark_as_parsed()
         for name in values:
             flag = values[name]
-            if flag.value is not None:
-                continue
-            is_config = "config" in type(flag).__name__.lower()
-            given = default_config(self._file, self._read) if is_config else Unknown()
-            flag.value = given
-            self._restore.append(lambda flag=flag: setattr(flag, "value", None))  # type: ignore[misc]
+            if flag.value is None:
+                is_config = "config" in type(flag).__name__.lower()
+                flag.value = default_config(self._file, self._read) if is_config else Unknown()
+                self._restore.append(functools.partial(setattr, flag, "value", None))
 
 
 def starts(
@@ -150,7 +148,9 @@ def starts(
         if own is not function:
             yield own, _required(own)
         return
-    for command in _commands(function) if _starts_commands(function) and not args[1:] else ():
+    package = type(function).__module__.partition(".")[0]
+    has_commands = package in ("click", "typer") and type(function) is not FunctionType
+    for command in _commands(function) if has_commands and not args[1:] else ():
         # So that click asks for nothing that is missing, and calls no callbacks.
         given = command.make_context(command.name, [], resilient_parsing=True).params
         needed = (each.name for each in command.params if each.required)
@@ -161,11 +161,6 @@ def starts(
 
 _STARTERS = {"fire": {"Fire"}, "tyro": {"cli"}, "typer": {"run"}}
 """Functions that call another one with the command line."""
-
-
-def _starts_commands(function: object) -> bool:
-    name = type(function).__module__.partition(".")[0]
-    return name in ("click", "typer") and type(function) is not FunctionType
 
 
 def _commands(function: Any) -> Iterator[Any]:
@@ -182,10 +177,12 @@ def _commands(function: Any) -> Iterator[Any]:
 
 def _required(function: Callable[..., object]) -> dict[str, object]:
     """Return something unknown for each parameter without a default."""
-    kinds = inspect.Parameter
-    every = inspect.signature(function).parameters.values()
-    names = (p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY) and p for p in every)
-    return {each.name: Unknown() for each in names if each and each.default is kinds.empty}
+    return {
+        each.name: Unknown()
+        for each in inspect.signature(function).parameters.values()
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+        and each.default is each.empty
+    }
 
 
 @contextlib.contextmanager
