@@ -32,7 +32,7 @@ Argument: TypeAlias = "Array | tuple[Argument, ...] | list[Argument] | dict[str,
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class RowProgram:
     """A module that defines a function, with the arguments of one call.
 
     Attributes:
@@ -69,7 +69,7 @@ class Program:
         return {**plain, "arguments": {name: _record(it) for name, it in self.arguments.items()}}
 
     @classmethod
-    def of_record(cls, record: Record) -> Program:
+    def of_record(cls, record: Record) -> RowProgram:
         """Return the program of a record."""
         arguments = {name: _argument(value) for name, value in record["arguments"].items()}
         parts = {name: tuple(record[name]) for name in ("transformations", "labels")}

@@ -15,7 +15,7 @@ from jaxsight.wire.frames import decode
 from jaxsight.wire.messages.requests import Trace
 from jaxsight_dataset.generating import generate
 from jaxsight_dataset.mining import doctest_names, doctests, examples, harnesses, modules
-from jaxsight_dataset.program import Program, Record
+from jaxsight_dataset.program import Record, RowProgram
 from jaxsight_dataset.rows import check, comparing, describe
 from jaxsight_dataset.rows.describe import Rejected
 from jaxsight_dataset.rows.targets import TargetCompilers
@@ -64,10 +64,10 @@ def _answer(request: Record) -> Record:
         return {"rejected": "internal error", "message": message[:LONGEST]}
 
 
-def _program(request: Record) -> Program:
+def _program(request: Record) -> RowProgram:
     """Return the program of a request, or the one that its specification has at its number."""
     if "program" in request:
-        return Program.of_record(request["program"])
+        return RowProgram.of_record(request["program"])
     return generate(Spec.of_record(request["spec"]), request["number"])
 
 

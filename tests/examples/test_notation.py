@@ -22,11 +22,11 @@ from jaxsight.examples.notation.values import (
     DTYPES,
     KEY_TAGS,
     Arithmetic,
-    Array,
+    ArrayNode,
     Axis,
     Division,
     Key,
-    Literal,
+    LiteralNode,
     NamedSize,
     Node,
     Number,
@@ -64,7 +64,7 @@ def divided(draw: st.DrawFn, make: Callable[[tuple[Size, ...], Division], Node])
 @st.composite
 def arrays(draw: st.DrawFn) -> Node:
     dtype, weak, on_host = draw(st.sampled_from(DTYPES)), draw(st.booleans()), draw(st.booleans())
-    return draw(divided(lambda shape, division: Array(dtype, shape, weak, division, on_host)))
+    return draw(divided(lambda shape, division: ArrayNode(dtype, shape, weak, division, on_host)))
 
 
 @st.composite
@@ -84,7 +84,7 @@ LITERALS = st.one_of(
     st.booleans(),
     st.none(),
     st.just(...),
-).map(lambda value: Literal(repr(value).strip("()") if value is not ... else "..."))
+).map(lambda value: LiteralNode(repr(value).strip("()") if value is not ... else "..."))
 KEYS = st.one_of(st.text(max_size=5), st.integers(-9, 9)).map(repr)
 
 
@@ -129,7 +129,7 @@ def test_every_dtype_is_read_by_both_its_names(dtype: str) -> None:
     assert (
         parse_example(f"{short(dtype)}[2]")
         == parse_example(f"{dtype}[2]")
-        == Array(dtype, (Number(2),))
+        == ArrayNode(dtype, (Number(2),))
     )
 
 

@@ -11,7 +11,7 @@ from jaxsight.rules.rule import Violation
 from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Folding
 from jaxsight.wire.messages.replies import Fold
-from jaxsight.wire.program import Body, Program
+from jaxsight.wire.program import Body, TracedProgram
 
 SORT = Fold("0", "sort", 200_000, 800_000, 25.0, True)
 SINE = Fold("1", "sin", 200_000, 800_000, 0.3, False)
@@ -20,7 +20,7 @@ SINE = Fold("1", "sin", 200_000, 800_000, 0.3, False)
 def findings(folding: Folding | None, *folds: Fold) -> list[Violation]:
     view = ProgramView(
         name="f",
-        program=Program((), Body("", (), (), ()), (), False),
+        program=TracedProgram((), Body("", (), (), ()), (), False),
         folds=folds,
         folding=folding,
         warnings=(),

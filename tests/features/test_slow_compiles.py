@@ -43,9 +43,9 @@ from jaxsight.wire.messages.compiling import (
     Saving,
     SlowCompile,
 )
-from jaxsight.wire.messages.replies import Equation, Lowered, LoweredChange
+from jaxsight.wire.messages.replies import Lowered, LoweredChange, LoweredEquation
 from jaxsight.wire.messages.requests import BEFORE
-from jaxsight.wire.program import Body, Program
+from jaxsight.wire.program import Body, TracedProgram
 from jaxsight.workers.compilation.compilers import Trouble
 from tests.quiet import QUIET
 from tests.sessions import session_without_spare
@@ -146,7 +146,7 @@ def findings(
 ) -> list[Violation]:
     view = ProgramView(
         name="f",
-        program=Program((), Body("", (), (), ()), (), False),
+        program=TracedProgram((), Body("", (), (), ()), (), False),
         folds=(),
         folding=folds,
         slow=slow,
@@ -292,7 +292,7 @@ def test_a_large_trace_says_which_lines_make_it_large(
         def lines(self, at: int) -> tuple[str, int, int]:
             return "", at, at
 
-    equations = tuple(Equation(str(index), "add") for index in range(len(lines)))
+    equations = tuple(LoweredEquation(str(index), "add") for index in range(len(lines)))
     lowered = Lowered(0, "cpu", "", Compile(0, "cpu", ""), equations=equations, seconds=0.24)
     kernels = Figures(parse("cpu"), compiled(6.14), lowered, places=Lines())
     assert program_notes.compile_lines(kernels) == ["lower 0.2 s · XLA 6.1 s", *words]

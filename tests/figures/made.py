@@ -8,11 +8,14 @@ from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import AHEAD_OF_TIME, Compile, Compiled, Memory
-from jaxsight.wire.messages.replies import Equation, Lowered
+from jaxsight.wire.messages.replies import Lowered, LoweredEquation
 
 
 def made(
-    graph: Graph, target: str = "cuda:h100", hlo: str = "", equations: Sequence[Equation] = ()
+    graph: Graph,
+    target: str = "cuda:h100",
+    hlo: str = "",
+    equations: Sequence[LoweredEquation] = (),
 ) -> AnyFigures:
     """Return the figures of a graph, whose program needs no temporaries."""
     compiled = Compiled(0, target, AHEAD_OF_TIME, graph, Memory(temporaries=0), hlo, 0.0)

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight_dataset.program import Argument, Array, Program
+from jaxsight_dataset.program import Argument, Array, RowProgram
 
 
-def defined(program: Program) -> Any:
+def defined(program: RowProgram) -> Any:
     """The function of a program."""
     module: dict[str, Any] = {"__name__": f"program_{program.number}"}
     exec(compile(program.text, f"<program {program.number}>", "exec"), module)
@@ -73,7 +73,7 @@ def numbers(array: Array, generator: np.random.Generator) -> np.ndarray:
     raise AssertionError(f"unknown rule {array.values!r}")
 
 
-def traced(program: Program) -> jax.extend.core.ClosedJaxpr:
+def traced(program: RowProgram) -> jax.extend.core.ClosedJaxpr:
     """The jaxpr of a program."""
     return jax.make_jaxpr(defined(program))(*map(types, program.arguments.values()))
 

@@ -17,7 +17,7 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from jaxsight_dataset import start
-from jaxsight_dataset.program import Array, Program
+from jaxsight_dataset.program import Array, RowProgram
 from jaxsight_dataset.rows import one_device
 from jaxsight_dataset.rows.check import check
 from jaxsight_dataset.rows.describe import describe
@@ -38,7 +38,7 @@ OPERATION = re.compile(r"^ +(?:ROOT )?\S+ = (?:\(.*?\)|\S+) ([\w-]+)\(", re.MULT
 
 @pytest.fixture(scope="module")
 def row() -> dict[str, Any]:
-    program = Program(0, TEXT, "f", {"x": X}, "math", "sine", is_differentiable=True)
+    program = RowProgram(0, TEXT, "f", {"x": X}, "math", "sine", is_differentiable=True)
     with TargetCompilers() as compilers:
         return describe(program, ["cpu", "cuda:h100"], compilers.labels)
 
@@ -92,7 +92,7 @@ def f(x):
 
 
 def test_kernels_of_pallas_are_interpreted_on_the_cpu_and_compiled_for_gpus() -> None:
-    program = Program(0, KERNEL, "f", {"x": Array("float32", (32, 32))}, "pallas", "tanh")
+    program = RowProgram(0, KERNEL, "f", {"x": Array("float32", (32, 32))}, "pallas", "tanh")
     with TargetCompilers() as compilers:
         row = describe(program, ["cpu", "cuda:h100"], compilers.labels)
     assert "pallas_call" in row["primitives"]

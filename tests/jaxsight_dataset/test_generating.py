@@ -21,7 +21,7 @@ from jax import lax
 from jaxsight.examples import choice
 from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec
 from jaxsight_dataset.generating import generate, templates
-from jaxsight_dataset.program import Argument, Array, Program, leaves
+from jaxsight_dataset.program import Argument, Array, RowProgram, leaves
 from jaxsight_dataset.spec import CATEGORIES, DTYPES, Spec
 from tests.examples.fixtures import function
 from tests.jaxsight_dataset.programs import defined, structure, traced, values
@@ -33,7 +33,7 @@ RULES = "E,F,W,I,N,B,C4,PIE,SIM,UP,D2,D3,D401,D403,D415"
 
 
 @cache
-def sample() -> list[Program]:
+def sample() -> list[RowProgram]:
     """Return the programs that most tests look at: 2.5 s, which a collection need not pay."""
     return [generate(Spec(), number) for number in range(20 * len(CATEGORIES))]
 
@@ -47,7 +47,7 @@ def wide_types() -> Iterator[None]:
     jax.config.update("jax_enable_x64", before)
 
 
-def records(programs: list[Program]) -> str:
+def records(programs: list[RowProgram]) -> str:
     return json.dumps([program.record() for program in programs])
 
 
@@ -170,7 +170,7 @@ def test_structures_differ() -> None:
     assert len(structures) >= 0.9 * len(programs)
 
 
-def tolerance(program: Program) -> float:
+def tolerance(program: RowProgram) -> float:
     """Of the coarsest dtype that the program mentions."""
     for name, bound in (("bfloat16", 0.06), ("float16", 0.03), ("bf16", 0.06), ("f16", 0.03)):
         if name in program.text:

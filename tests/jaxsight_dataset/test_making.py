@@ -19,7 +19,7 @@ from jaxsight_dataset.making.make import CannotMake, MadeDataset, Store, generat
 from jaxsight_dataset.making.selection import SPLITS, Selection, split_of
 from jaxsight_dataset.making.shards import ShardTask, make
 from jaxsight_dataset.making.worker_process import WorkerDied, WorkerProcess
-from jaxsight_dataset.program import Array, Program
+from jaxsight_dataset.program import Array, RowProgram
 from jaxsight_dataset.spec import InvalidSpec, Spec
 
 TEXT = '''\
@@ -37,7 +37,7 @@ def scaled_sum(x, weights):
     return jnp.sum(jnp.tanh(x) * weights, axis=1)
 '''
 
-PROGRAM = Program(
+PROGRAM = RowProgram(
     0,
     TEXT,
     "scaled_sum",
@@ -62,7 +62,7 @@ def rows_of(*sources: dict[str, Any]) -> list[dict[str, Any]]:
 def test_programs_survive_json() -> None:
     nested = {"state": ([Array("int32", (), "integers:4")], {"w": Array("key", (2,), "key")})}
     program = dataclasses.replace(PROGRAM, arguments=nested, labels=("non-finite",))
-    assert Program.of_record(json.loads(json.dumps(program.record()))) == program
+    assert RowProgram.of_record(json.loads(json.dumps(program.record()))) == program
 
 
 LAST = "return jnp.sum(jnp.tanh(x) * weights, axis=1)"

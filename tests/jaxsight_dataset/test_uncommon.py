@@ -11,7 +11,7 @@ import pytest
 
 from jaxsight_dataset.generating.programs import written
 from jaxsight_dataset.generating.snippets import TEMPLATES
-from jaxsight_dataset.program import Program
+from jaxsight_dataset.program import RowProgram
 from jaxsight_dataset.spec import Spec
 from tests.jaxsight_dataset.programs import defined, primitives, traced, values
 
@@ -26,7 +26,7 @@ PRIMITIVES = {
 }
 
 
-def programs(name: str, count: int) -> Iterator[Program]:
+def programs(name: str, count: int) -> Iterator[RowProgram]:
     """Programs of a template."""
     for number in range(count):
         yield written(TEMPLATES[name], Spec(), random.Random(f"{name}/{number}"), number)
@@ -54,7 +54,7 @@ def test_programs_have_the_operations_and_run(name: str) -> None:
     raise AssertionError(f"no program has {missing}")
 
 
-def runs(program: Program, generator: np.random.Generator) -> None:
+def runs(program: RowProgram, generator: np.random.Generator) -> None:
     """Run a program, whose results have to be finite."""
     arguments = [values(item, generator) for item in program.arguments.values()]
     for leaf in jax.tree.leaves(jax.jit(defined(program))(*arguments)):

@@ -6,7 +6,7 @@ import pytest
 
 from jaxsight.locks.facts import DtypeFact, FactSources
 from jaxsight.wire.kernel_graph import Collective, Constant, Graph, Kernel, Value
-from jaxsight.wire.messages.replies import Equation
+from jaxsight.wire.messages.replies import LoweredEquation
 from tests.figures.made import made
 
 HLO = """\
@@ -37,7 +37,7 @@ OLD = {
 LINES = {"0": 5, "1": 6, "2": 7}
 
 
-def sources(graph: Graph, hlo: str = "", *equations: Equation) -> FactSources:
+def sources(graph: Graph, hlo: str = "", *equations: LoweredEquation) -> FactSources:
     figures = made(graph, "cpu", hlo, equations)
     return FactSources(figures, ("f32[8,16]",), "f32[8,16]", LINES.get)
 
@@ -61,8 +61,8 @@ def test_an_inserted_collective_is_placed_at_the_constraint_after_it(
     gather = Collective("all-gather", 64, axes=("data",), inserted=True)
     kernel = Kernel("all-gather.1", "collective", "", "collective", ("1",), collective=gather)
     equations = [
-        Equation("1", "add", outputs=("f32[8]",)),
-        Equation("2", primitive, outputs=("f32[8]",)),
+        LoweredEquation("1", "add", outputs=("f32[8]",)),
+        LoweredEquation("2", primitive, outputs=("f32[8]",)),
     ]
     (fact,) = sources(Graph("jit_f", (kernel,)), "", *equations).facts().collectives
     assert (fact.kind, fact.axes, fact.line) == ("all-gather", ("data",), line)
@@ -70,9 +70,9 @@ def test_an_inserted_collective_is_placed_at_the_constraint_after_it(
 
 def test_dtypes_have_their_largest_arrays_and_first_places() -> None:
     equations = [
-        Equation("0", "convert", outputs=("f64[]", "bool[8]")),
-        Equation("1", "mul", outputs=("f64[8@data,4]", "key<fry>[2]")),
-        Equation("2", "cvt", outputs=("f8_e4m3fn[16]", "i32[8]")),
+        LoweredEquation("0", "convert", outputs=("f64[]", "bool[8]")),
+        LoweredEquation("1", "mul", outputs=("f64[8@data,4]", "key<fry>[2]")),
+        LoweredEquation("2", "cvt", outputs=("f8_e4m3fn[16]", "i32[8]")),
     ]
     found = sources(Graph("jit_f", ()), "", *equations).facts().dtypes
     assert found == (DtypeFact("f32", 512), DtypeFact("f64", 256), DtypeFact("f8_e4m3fn", 16))

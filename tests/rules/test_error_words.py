@@ -8,7 +8,7 @@ import pytest
 
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.explain_failure import explain
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Violation
 from jaxsight.wire.observations import Failure
 
@@ -167,11 +167,11 @@ bad (?P<what>\w+)
 bad
     never
 """)
-    found = table.explain(Raised(failure("bad names", "ValueError"), "f(x)", ""))
+    found = table.explain(RaisedError(failure("bad names", "ValueError"), "f(x)", ""))
     assert found is not None
     assert (found.message, found.help) == ("`na…` is bad in `f(x)`", "fix names")
-    assert table.explain(Raised(failure("bad names", "KeyError"), "f(x)", "")) is None
-    assert table.explain(Raised(failure("a bad name", "ValueError"), "f(x)", "")) is None
+    assert table.explain(RaisedError(failure("bad names", "KeyError"), "f(x)", "")) is None
+    assert table.explain(RaisedError(failure("a bad name", "ValueError"), "f(x)", "")) is None
 
 
 def test_no_message_or_help_is_longer_than_what_an_editor_shows() -> None:

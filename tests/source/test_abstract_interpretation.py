@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Environment
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, AbstractState
 
 Constants = frozenset[object]
 
 
-class Constant(AbstractInterpreter[Environment[Constants], Constants]):
+class Constant(AbstractInterpreter[AbstractState[Constants], Constants]):
     """The lattice of sets of constants; what is computed of them is not known."""
 
     def expression(self, node: ast.expr) -> Constants:
@@ -62,14 +62,14 @@ class Constant(AbstractInterpreter[Environment[Constants], Constants]):
     ],
 )
 def test_joins_what_arrives_by_all_ways(code: str, x: set[object]) -> None:
-    interpreter = Constant(Environment())
+    interpreter = Constant(AbstractState())
     interpreter.run(ast.parse(code).body)
     known = interpreter.state.names.get("x", frozenset()) if interpreter.is_reached else frozenset()
     assert known == x
 
 
 def test_returns_what_all_ways_return() -> None:
-    interpreter = Constant(Environment())
+    interpreter = Constant(AbstractState())
     (function,) = ast.parse("def f():\n  if c:\n    return 1\n  return 2\n  return 3").body
     assert isinstance(function, ast.FunctionDef)
     assert interpreter.run_function(function) == {1, 2}

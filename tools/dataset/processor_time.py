@@ -38,7 +38,7 @@ def naive(out: Path) -> None:
 
     from jaxsight_dataset import read_rows
     from jaxsight_dataset.compat import reimport
-    from jaxsight_dataset.program import Program
+    from jaxsight_dataset.program import RowProgram
     from jaxsight_dataset.rows import loading
     from jaxsight_dataset.tables.again import program
 
@@ -54,7 +54,7 @@ def naive(out: Path) -> None:
         yield from (compiled.as_text(), compiled.memory_analysis(), compiled.cost_analysis())
 
     for row in read_rows(out):
-        read = Program.of_record(program(row))
+        read = RowProgram.of_record(program(row))
         function = loading.load(read).function
         arguments, others = loading.arguments(read), loading.arguments(read, 1)
         compiled, *_ = columns(function, *arguments)

@@ -25,11 +25,11 @@ def differences(row: dict[str, Any], stored: dict[str, Any]) -> list[str]:
     import jax
 
     import jaxsight
-    from jaxsight_dataset.program import Program
+    from jaxsight_dataset.program import RowProgram
     from jaxsight_dataset.rows import loading
     from jaxsight_dataset.tables.again import program
 
-    read = Program.of_record(program(row))
+    read = RowProgram.of_record(program(row))
     function = loading.load(read).function
     try:
         with jax.enable_x64(row["x64"]):

@@ -64,7 +64,7 @@ def answer(
 
         measured = run(request, program, prepared, described.graph, request.runs)
         return replace(described, measured=measured)
-    except xla.Refused as error:
+    except xla.NotCompilable as error:
         return NotCompiled(request.id, error.kind, str(error))
 
 

@@ -48,9 +48,9 @@ def compile(
     """
     try:
         return _tried(program, devices, {**devices.options, **options}, attempt)
-    except xla.Refused as error:
+    except xla.NotCompilable as error:
         if target.is_own and (why := busy.problem(str(error))):
-            raise xla.Refused("busy", why) from error
+            raise xla.NotCompilable("busy", why) from error
         target = recognized(target, devices.devices.kind)
         words = explained(str(error), target)
         if _MOSAIC_FAILED in words and _MOSAIC in program and target.capability:
@@ -59,7 +59,7 @@ def compile(
                 f"{target.capability}; `compiler_params` of `jax.experimental.pallas.triton` "
                 "select Triton"
             )
-        raise xla.Refused(error.kind, words) from error
+        raise xla.NotCompilable(error.kind, words) from error
 
 
 def _tried(
@@ -67,14 +67,14 @@ def _tried(
 ) -> tuple[xla.Compilation, tuple[str, ...]]:
     try:
         return attempt(program, devices.devices, options), ()
-    except xla.Refused as error:
+    except xla.NotCompilable as error:
         message = str(error)
         is_internal = error.kind == "xla" and "INTERNAL" in message
         if not (is_internal and _TRITON_FAILS.search(message)) or _TRITON_MATMULS in options:
             raise
         try:
             compiled = attempt(program, devices.devices, {**options, _TRITON_MATMULS: False})
-        except xla.Refused:
+        except xla.NotCompilable:
             raise error from None
         words = message.partition("INTERNAL: ")[2] or message
         clause = words.splitlines()[0].partition(" that satisfy hlo")[0]

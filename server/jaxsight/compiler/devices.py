@@ -48,7 +48,7 @@ def _devices(name: str, count: int) -> Prepared:
     try:
         target = parse(name)
     except UnknownTarget as error:
-        raise xla.Refused("target", str(error)) from error
+        raise xla.NotCompilable("target", str(error)) from error
     try:
         match None if target.is_own else target.chip:
             case Gpu() as gpu:
@@ -74,8 +74,8 @@ def _devices(name: str, count: int) -> Prepared:
                 return Prepared(xla.local(target.platform, count))
     except xla.NoDevice as error:
         if target.is_own and (why := busy.problem(str(error))):
-            raise xla.Refused("busy", why) from error
-        raise xla.Refused("target", str(error)) from error
+            raise xla.NotCompilable("busy", why) from error
+        raise xla.NotCompilable("target", str(error)) from error
 
 
 # Let XLA sort with CUB for GPUs that are not present, as it does on the device.

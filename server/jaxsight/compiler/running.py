@@ -42,17 +42,19 @@ def run(
         Refused: the program cannot be run here.
     """
     if prepared.devices.distribution.devices > 1:
-        raise xla.Refused("target", "programs for several devices are not run on another machine")
+        raise xla.NotCompilable(
+            "target", "programs for several devices are not run on another machine"
+        )
     platform = prepared.devices.platform
     devices = replace(prepared.devices, devices=with_jax.devices(platform, 1), toolchain=with_jax)
     [device] = devices.devices
     make = partial(_program, request, program, replace(prepared, devices=devices), graph, device)
     try:
         return measured([make], limits, lambda stage, detail: None, request.id, device)
-    except xla.Refused:
+    except xla.NotCompilable:
         raise
     except Exception as error:
-        raise xla.Refused("xla", f"running it fails: {error}") from error
+        raise xla.NotCompilable("xla", f"running it fails: {error}") from error
 
 
 def _program(

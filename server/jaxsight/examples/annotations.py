@@ -12,7 +12,7 @@ import re
 
 from jaxsight.examples.notation.shapes import read_size
 from jaxsight.examples.notation.tokens import ChunkText, TokenReader
-from jaxsight.examples.notation.values import DTYPES, Array, Key, Node, Number, Size
+from jaxsight.examples.notation.values import DTYPES, ArrayNode, Key, Node, Number, Size
 from jaxsight.examples.problems import Malformed
 from jaxsight.source.analysis.syntax_trees import last_name
 from jaxsight.text.parsing import expression_in
@@ -66,11 +66,11 @@ def _example(tree: ast.expr) -> Node | None:
             if shape is None or not name:
                 return None
             inner = _example(array)
-            if isinstance(inner, Array):
+            if isinstance(inner, ArrayNode):
                 shape += inner.shape
             if name == "Key":
                 return Key("fry", shape)
-            return Array(_KINDS[name], shape) if name in _KINDS else None
+            return ArrayNode(_KINDS[name], shape) if name in _KINDS else None
         case ast.Subscript(value=value, slice=inside) if last_name(value) in (
             "Optional",
             "Union",

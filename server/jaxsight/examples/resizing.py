@@ -16,9 +16,9 @@ from jaxsight.examples.annotations import example_of
 from jaxsight.examples.binding import Signature
 from jaxsight.examples.notation.shapes import Sizes
 from jaxsight.examples.notation.values import (
-    Array,
+    ArrayNode,
     Key,
-    Literal,
+    LiteralNode,
     NamedSize,
     Node,
     Number,
@@ -198,7 +198,7 @@ def _named_numbers(
     refused: set[_Place] = set()
     for parameter in function.parameters:
         node, example = nodes.get(parameter.name), example_of(parameter.annotation)
-        if isinstance(node, Array | Key) and isinstance(example, Array | Key):
+        if isinstance(node, ArrayNode | Key) and isinstance(example, ArrayNode | Key):
             if len(node.shape) != len(example.shape):
                 continue
             for size, described in zip(node.shape, example.shape, strict=True):
@@ -208,7 +208,9 @@ def _named_numbers(
     written = {p.name for p in function.parameters if nodes.get(p.name) != example_of(p.annotation)}
     for dimension in unpacked:
         node = nodes.get(dimension.parameter) if dimension.parameter in written else None
-        if isinstance(node, Array | Key) and -len(node.shape) <= dimension.index < len(node.shape):
+        if isinstance(node, ArrayNode | Key) and -len(node.shape) <= dimension.index < len(
+            node.shape
+        ):
             size = node.shape[dimension.index]
             if isinstance(size, Number) and (size.range, size.value) not in annotated:
                 _add(names, refused, size, dimension.name)
@@ -321,7 +323,7 @@ def _has_literals(node: Node) -> bool:
     match node:
         case TreeNode(children=children):
             return any(map(_has_literals, children))
-        case Literal(source=source):
+        case LiteralNode(source=source):
             return any(character.isdigit() for character in source)
     return False
 

@@ -22,7 +22,7 @@ from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.meshes import Chosen, Mesh
 from jaxsight.wire.messages.compiling import SLOW, Compiled, SlowCompile
-from jaxsight.wire.messages.replies import Equation, Lowered
+from jaxsight.wire.messages.replies import Lowered, LoweredEquation
 
 At = TypeVar("At")
 """A place in the source: of an open document, or of a file as Python has it."""
@@ -118,7 +118,7 @@ class Figures(Generic[At]):
         return None
 
     @functools.cached_property
-    def equations(self) -> Mapping[str, Equation]:
+    def equations(self) -> Mapping[str, LoweredEquation]:
         """The equations of the program, by path."""
         return {equation.path: equation for equation in self.lowered.equations}
 

@@ -17,7 +17,7 @@ from jaxsight.figures.figures import At, Figures
 from jaxsight.text.layout import cut
 from jaxsight.text.parsing import FUNCTIONS, expression_in, nodes_around
 from jaxsight.wire.chunks import Span, equation_order
-from jaxsight.wire.messages.replies import Call, Equation
+from jaxsight.wire.messages.replies import Call, LoweredEquation
 
 # Which calls an equation was created in, and in which iteration of a loop around each.
 #
@@ -78,7 +78,7 @@ class Chains:
     """How many calls there are from a place in a loop, by the chain of calls around it."""
 
 
-def chains(equations: Sequence[Equation], calls: Sequence[Call], trees: Trees) -> Chains:
+def chains(equations: Sequence[LoweredEquation], calls: Sequence[Call], trees: Trees) -> Chains:
     """Return the chains of all equations.
 
     Args:
@@ -119,7 +119,7 @@ def _around(calls: Sequence[Call], index: int) -> tuple[int, ...]:
 
 
 def _counted(
-    equations: Sequence[Equation],
+    equations: Sequence[LoweredEquation],
     calls: Sequence[Call],
     around: Sequence[tuple[int, ...]],
     are_countable: Countable,
@@ -257,7 +257,7 @@ def _flatten(node: _Node[At], parent: int, groups: list[PanelGroup[At]], of: lis
 def _steps(
     figures: Figures[At],
     known: Chains,
-    equation: Equation,
+    equation: LoweredEquation,
     differentiated: Collection[tuple[str, ...]],
 ) -> Iterator[tuple[str, At | None]]:
     """Yield the titles of the groups around an equation, outermost first, and their places.
@@ -284,7 +284,7 @@ def _steps(
 
 
 def _calls(
-    figures: Figures[At], known: Chains, equation: Equation
+    figures: Figures[At], known: Chains, equation: LoweredEquation
 ) -> Iterator[tuple[str, str, At | None]]:
     """Yield the name, the number in a loop (` 2/6`) and the place of each call, outermost first."""
     chain = known.of.get(equation.path, ())

@@ -27,7 +27,7 @@ from jaxsight.wire.kernel_graph import (
     Value,
 )
 from jaxsight.wire.messages.compiling import Compiled, Memory
-from jaxsight.wire.messages.replies import Equation
+from jaxsight.wire.messages.replies import LoweredEquation
 
 Json = dict[str, Any]
 
@@ -207,7 +207,7 @@ _SENT: dict[type, str] = {
     Kernel: "name kind equations ends_at feeds inputs outputs flops loops branch runs recomputes",
     PanelGroup: "title parent",
     PanelTimes: "headline stale seconds device_seconds unmatched_seconds notes",
-    Equation: "path primitive outputs scope backward",
+    LoweredEquation: "path primitive outputs scope backward",
 }
 """The fields that the client gets as they are, in camel case; most other fields are for rules."""
 

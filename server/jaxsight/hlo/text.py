@@ -239,7 +239,7 @@ class Computation:
 
 
 @dataclass(eq=False)
-class Module:
+class HloModule:
     """A text whose computations are parsed when they are asked for.
 
     The module keeps none of them but the entry.
@@ -337,7 +337,7 @@ def computations(text: str) -> Iterator[ComputationSpans]:
         yield opened
 
 
-def parse(text: str) -> Module:
+def parse(text: str) -> HloModule:
     """Return the module of a text; lines that are not HLO are noted and never raise an error."""
     places: dict[str, tuple[ComputationSpans, int]] = {}
     entry, number, counted = "", 0, 0
@@ -349,7 +349,7 @@ def parse(text: str) -> Module:
         entry = name if at.is_entry else entry
     header = _MODULE.search(text)
     named = (header[1], header[0]) if header is not None else ("", "")
-    module = Module(*named, text, places, set(places))
+    module = HloModule(*named, text, places, set(places))
     module.entry = module.computation(entry)
     return module
 

@@ -96,7 +96,7 @@ def parse_options(
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenCall:
+class MagicCall:
     """A function with its arguments, or a value that is no call: then `is_call` is false."""
 
     function: object
@@ -105,7 +105,7 @@ class WrittenCall:
     is_call: bool = True
 
 
-def evaluate_call(text: str, names: dict[str, object]) -> WrittenCall:
+def evaluate_call(text: str, names: dict[str, object]) -> MagicCall:
     """Return the function and the arguments of a call, which are evaluated; the call is not made.
 
     Args:
@@ -127,7 +127,7 @@ def evaluate_call(text: str, names: dict[str, object]) -> WrittenCall:
 
     try:
         if not isinstance(tree, ast.Call) or _is_staged(tree):
-            return WrittenCall(value(tree), is_call=False)
+            return MagicCall(value(tree), is_call=False)
         function = value(tree.func)
         args: list[object] = []
         for each in tree.args:
@@ -138,7 +138,7 @@ def evaluate_call(text: str, names: dict[str, object]) -> WrittenCall:
             kwargs |= {keyword.arg: given} if keyword.arg else given
     except NameError as error:
         raise BadLine(clause(str(error), 80)) from None
-    return WrittenCall(function, tuple(args), kwargs)
+    return MagicCall(function, tuple(args), kwargs)
 
 
 def _is_staged(call: ast.Call) -> bool:
@@ -300,7 +300,7 @@ class Magics:
             return swept(call.function, **options, **sizes)(*call.args, **call.kwargs)  # type: ignore[arg-type]
 
 
-def _show(call: WrittenCall, options: dict[str, Any]) -> None:
+def _show(call: MagicCall, options: dict[str, Any]) -> None:
     from jaxsight.notebooks.shown import show
 
     if {*call.kwargs} & {*options}:
@@ -328,24 +328,24 @@ def _run_and_show(shell: InteractiveShell, cell: str, options: dict[str, Any]) -
         if not found:
             raise BadLine("the cell calls no jitted function, and compiles none")
         for function, args, kwargs in found[:_MOST]:
-            _show(WrittenCall(function, args, kwargs), options)
+            _show(MagicCall(function, args, kwargs), options)
     if len(found) > _MOST:
         print(f"{len(found) - _MOST} more functions are not shown")
 
 
-def _call(shell: InteractiveShell, text: str, magic: str) -> WrittenCall:
+def _call(shell: InteractiveShell, text: str, magic: str) -> MagicCall:
     if not text.strip():
         raise BadLine(f"{magic} needs a call such as f(x); {magic}? is its help")
     return evaluate_call(text, shell.user_ns)
 
 
-def _function(call: WrittenCall) -> WrittenCall:
+def _function(call: MagicCall) -> MagicCall:
     if not call.is_call or not callable(call.function):
         raise BadLine("expected a call such as f(x)")
     return call
 
 
-def _traced(call: WrittenCall) -> Any:
+def _traced(call: MagicCall) -> Any:
     import jax
 
     if isinstance(call.function, jax.stages.Traced):

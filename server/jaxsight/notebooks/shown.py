@@ -33,7 +33,7 @@ from jaxsight.targets.target import parse
 from jaxsight.text import units
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.compiling import ON_DEVICE, Compile, Compiled
-from jaxsight.wire.messages.replies import Equation, Lowered
+from jaxsight.wire.messages.replies import Lowered, LoweredEquation
 from jaxsight_source.errors import NotAProgram
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def of_compiled(fn: object, target: str | None) -> Kernels | None:
         0, own.name, ON_DEVICE, graph, memory, hlo, 0.0, device_kind=kind, devices=devices
     )
     places = {path: place_of(at) for path, (_, at) in written.items() if at is not None}
-    equations = (Equation(path, operation) for path, (operation, _) in written.items())
+    equations = (LoweredEquation(path, operation) for path, (operation, _) in written.items())
     lowered = Lowered(0, own.platform, "", Compile(0, own.name, ""), equations=tuple(equations))
     figures = Figures(recognized(own, kind), answer, lowered, places=LivePlaces(places))
     return Kernels(_NAME.sub("", graph.module), figures)

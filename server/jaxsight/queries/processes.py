@@ -28,7 +28,7 @@ from jaxsight.targets.target import Target
 from jaxsight.wire.chunks import Span
 from jaxsight.wire.messages.replies import Lowered, Outlined, Traced
 from jaxsight.wire.messages.requests import SeenProcess
-from jaxsight.wire.program import INPUT, RESULT, Body, Program, Step
+from jaxsight.wire.program import INPUT, RESULT, Body, Step, TracedProgram
 
 PROCESSES = 4
 """Processes of the job, a choice: the first, the last and two others, each a process to start."""
@@ -231,7 +231,7 @@ class _Job:
 # Where two programs of one function differ.
 
 
-def first_difference(first: Program, other: Program) -> tuple[Step | None, Span | None]:
+def first_difference(first: TracedProgram, other: TracedProgram) -> tuple[Step | None, Span | None]:
     """Return the first equation of one program that is not one of the other, and its place.
 
     Both are `None` if the equations are the same.
@@ -242,7 +242,7 @@ def first_difference(first: Program, other: Program) -> tuple[Step | None, Span 
 class _Comparison:
     """Two programs of one function."""
 
-    def __init__(self, first: Program, other: Program) -> None:
+    def __init__(self, first: TracedProgram, other: TracedProgram) -> None:
         self._programs = first, other
 
     def between(
@@ -270,7 +270,7 @@ class _Comparison:
         )
         return first == other
 
-    def _operands(self, step: Step, program: Program) -> list[object]:
+    def _operands(self, step: Step, program: TracedProgram) -> list[object]:
         """Return what an equation reads: numbers of values, and scalars and captured arrays."""
         values = [program.values[operand] for operand in step.operands]
         return [

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jaxsight.meshes.compat import shardings
-from jaxsight.recording.notation import UnwritableError, Writer, scalar
+from jaxsight.recording.notation import UnwritableError, ValueWriter, scalar
 from jaxsight_source.compat import avals
 
 # The names by which code in a module can refer to a class, a function or another object.
@@ -98,7 +98,7 @@ def not_built(value: object, names: Reachable) -> str | None:
     return None
 
 
-class Expressions(Writer):
+class Expressions(ValueWriter):
     """Writes expressions for one module."""
 
     def __init__(self, names: Reachable, built: Built = not_built) -> None:

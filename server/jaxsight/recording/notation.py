@@ -79,7 +79,7 @@ def is_array(value: object) -> bool:
     return isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUMmV"
 
 
-class Writer(ABC):
+class ValueWriter(ABC):
     """Writes values as text: built-in containers as Python does, their parts as a subclass does."""
 
     def write(self, value: object, name: str = "", depth: int = 0) -> str:
@@ -122,7 +122,7 @@ class Writer(ABC):
         """Return what is neither an array nor a built-in container."""
 
 
-class Notation(Writer):
+class Notation(ValueWriter):
     """Writes the notation of example inputs."""
 
     def __init__(self, meshes: Meshes) -> None:

@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Violation
 from jaxsight.rules.wording import MOST, MOST_QUOTED, cut, quoted
 
 
 @dataclass(frozen=True, slots=True)
-class Matched(Raised):
+class Matched(RaisedError):
     """An error that fits a row: `error["shape"]` is the text of a group, empty if it has none."""
 
     match: re.Match[str]
@@ -40,7 +40,7 @@ class ErrorTable:
         self._types, self._parts = types, parts
         self._rows: list[tuple[str, Explainer]] = []
 
-    def explain(self, error: Raised) -> Violation | None:
+    def explain(self, error: RaisedError) -> Violation | None:
         """Return what the table says of an error; `None` if it has no such error."""
         if not error.is_a(*self._types):
             return None

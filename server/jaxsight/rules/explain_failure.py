@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from jaxsight.rules import RULES
 from jaxsight.rules.failure_text import jax_page
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.wire.observations import Failure
 
@@ -30,7 +30,7 @@ def explain(failure: Failure, expression: str = "", line: str = "") -> tuple[Rul
             if rule.explain_inputs is not None:
                 return rule, rule.explain_inputs(failure)
     if failure.stage in ("execute", "trace"):
-        error = Raised(failure, expression, line)
+        error = RaisedError(failure, expression, line)
         for rule in rules:
             violation = rule.explain(error) if rule.explain else None
             if violation is not None:

@@ -22,7 +22,7 @@ from jaxsight.wire.observations import Failure
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
+class RaisedError:
     """An exception, and what its innermost frame in the file computes there."""
 
     failure: Failure

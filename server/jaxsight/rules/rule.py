@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.recompilation import Miss
 from jaxsight.rules.text.expressions import FunctionNode
 from jaxsight.rules.text.statements import Statement
@@ -78,7 +78,7 @@ FindInProgram = Callable[[ProgramView], Iterator[Violation | None]]
 FindInText = Callable[[ast.Module], Iterator[NodeViolation | None]]
 FindInModule = Callable[[Sequence[Statement]], Iterator[ModuleViolation]]
 FindInAnnotations = Callable[["AnnotatedFunction"], Iterator[NodeViolation]]
-Explain = Callable[[Raised], Violation | None]
+Explain = Callable[[RaisedError], Violation | None]
 ExplainAny = Callable[[Failure], Violation]
 ExplainFixedSize = Callable[[str, int, tuple[int, ...], str], Violation]
 ExplainProcesses = Callable[["DifferingPrograms"], "NodeViolation | Violation"]

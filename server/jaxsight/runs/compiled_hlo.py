@@ -18,7 +18,7 @@ from jaxsight.targets.target import Target
 from jaxsight.wire.chunks import Span
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import ON_DEVICE, Compile, Compiled
-from jaxsight.wire.messages.replies import Equation, Lowered
+from jaxsight.wire.messages.replies import Lowered, LoweredEquation
 
 Written = Mapping[str, tuple[str, Span | None]]
 """The operation and the place of each equation, by its path; the chunk is the path of the file."""
@@ -59,7 +59,7 @@ def figures_of(program: RunProgram) -> AnyFigures | None:
         device_kind=program.device,
         devices=program.devices,
     )
-    equations = (Equation(path, operation) for path, (operation, _) in written.items())
+    equations = (LoweredEquation(path, operation) for path, (operation, _) in written.items())
     lowered = Lowered(0, platform, "", Compile(0, platform, ""), equations=tuple(equations))
     figures = Figures.of(Target(platform, platform, is_own=True), compiled, lowered)
     figures.places = _Lines(written)

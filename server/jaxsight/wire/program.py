@@ -85,7 +85,7 @@ INPUT, CONSTANT, LITERAL, RESULT = "input", "constant", "literal", "result"
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ProgramValue:
     """An array of a program.
 
     `text` is its type as in jaxprs (`f32[8,16]`), `origin` one of the four above.
@@ -187,10 +187,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class TracedProgram:
     """A whole program; `cut` if it is incomplete because of its length."""
 
-    values: tuple[Value, ...]
+    values: tuple[ProgramValue, ...]
     body: Body
     donated: tuple[int, ...] = ()
     """Indices of the inputs whose buffers the caller donates."""

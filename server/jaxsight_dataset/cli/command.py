@@ -47,7 +47,7 @@ print(json.dumps([{**names, "python": platform.python_version()}, packages]))
 """
 
 
-_Work: TypeAlias = Callable[[Store, engines.Engine, make.Report], MadeDataset]
+_Work: TypeAlias = Callable[[Store, engines.ShardMaker, make.Report], MadeDataset]
 
 
 class EngineName(StrEnum):
@@ -351,7 +351,7 @@ def _nothing_mined(packages: Iterable[str], made: MadeDataset) -> str:
     return f"{text} ({', '.join(causes)})" if causes else text
 
 
-def _engine(run: _Run, on_program: Callable[[], None]) -> engines.Engine:
+def _engine(run: _Run, on_program: Callable[[], None]) -> engines.ShardMaker:
     jobs = run.jobs or os.cpu_count() or 1
     if run.engine is EngineName.local:
         return engines.Local(run.python, jobs, on_program, run.make_shard)

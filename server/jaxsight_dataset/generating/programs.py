@@ -10,7 +10,7 @@ from jaxsight_dataset.generating.choices import Draws
 from jaxsight_dataset.generating.expansion import Expansion
 from jaxsight_dataset.generating.printing import module
 from jaxsight_dataset.generating.snippets import TEMPLATES, Template
-from jaxsight_dataset.program import Program
+from jaxsight_dataset.program import RowProgram
 from jaxsight_dataset.spec import Spec
 
 assert families.MODULES, "templates register themselves when their modules are imported"
@@ -29,7 +29,7 @@ def templates() -> dict[str, str]:
     return {name: each.category for name, each in sorted(TEMPLATES.items())}
 
 
-def generate(spec: Spec, number: int) -> Program:
+def generate(spec: Spec, number: int) -> RowProgram:
     """Return the program `number` of a specification."""
     choices = random.Random(f"{spec.digest}/{spec.seed}/{number}")
     category = spec.categories[number % len(spec.categories)]
@@ -38,13 +38,13 @@ def generate(spec: Spec, number: int) -> Program:
     return written(chosen, spec, choices, number)
 
 
-def written(template: Template, spec: Spec, source: random.Random, number: int) -> Program:
+def written(template: Template, spec: Spec, source: random.Random, number: int) -> RowProgram:
     """Return a program of a template."""
     made = Expansion(Draws(spec, source), template)
     text = module(made)
     if any(name in text for name in _OWN_DERIVATIVE):
         made.labels.add("own-derivative")
-    return Program(
+    return RowProgram(
         number=number,
         text=text,
         function=made.name,

@@ -22,7 +22,7 @@ Make: TypeAlias = Callable[[ShardTask, str, Callable[[], None]], list[Record]]
 """Makes a shard, with a Python that has JAX; calls a function after each program."""
 
 
-class Engine(Protocol):
+class ShardMaker(Protocol):
     """Makes shards."""
 
     def run(self, tasks: Iterable[ShardTask]) -> Generator[tuple[ShardTask, list[Record]]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from jaxsight.files import private, reading
-from jaxsight_dataset.making.engines import Engine
+from jaxsight_dataset.making.engines import ShardMaker
 from jaxsight_dataset.making.selection import Selection
 from jaxsight_dataset.making.shards import ShardKind, ShardTask
 from jaxsight_dataset.program import Record
@@ -144,7 +144,7 @@ class Store:
         private.replace(self.folder / task.name, data, 0o644)
 
 
-def generate(spec: Spec, store: Store, engine: Engine, report: Report) -> MadeDataset:
+def generate(spec: Spec, store: Store, engine: ShardMaker, report: Report) -> MadeDataset:
     """Make the rows of generated programs.
 
     Args:
@@ -192,7 +192,7 @@ def mine(
     assumed: int,
     targets: Sequence[str],
     store: Store,
-    engine: Engine,
+    engine: ShardMaker,
     report: Report,
 ) -> MadeDataset:
     """Make the rows of functions with example inputs, and of calls that docstrings make.
@@ -250,7 +250,7 @@ def _mining(
     read: Callable[[str, str], list[Record]],
     assumed: int,
     store: Store,
-    engine: Engine,
+    engine: ShardMaker,
     report: Report,
 ) -> list[ShardTask]:
     """Return the tasks that mine packages and a project.
@@ -292,7 +292,9 @@ def _tasks(
     ]
 
 
-def _surveyed(spec: Spec, store: Store, engine: Engine) -> Iterator[tuple[ShardTask, list[Record]]]:
+def _surveyed(
+    spec: Spec, store: Store, engine: ShardMaker
+) -> Iterator[tuple[ShardTask, list[Record]]]:
     """Yield shards of surveyed programs without end."""
     record = spec.record()
     size = min(spec.shard_size, max(spec.samples + spec.samples // 4, _SMALLEST))
@@ -307,7 +309,7 @@ def _surveyed(spec: Spec, store: Store, engine: Engine) -> Iterator[tuple[ShardT
 
 
 def _done(
-    tasks: Sequence[ShardTask], store: Store, engine: Engine
+    tasks: Sequence[ShardTask], store: Store, engine: ShardMaker
 ) -> Iterator[tuple[ShardTask, list[Record]]]:
     """Yield tasks with their records, in order; those that are not in the store are made."""
     missing = [task for task in tasks if not store.has(task)]

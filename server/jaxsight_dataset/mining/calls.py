@@ -14,7 +14,7 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 
 from jaxsight.tracer.execution import device_demand
-from jaxsight_dataset.program import Array, Program, Record
+from jaxsight_dataset.program import Array, Record, RowProgram
 from jaxsight_dataset.rows.directions import Direction, backward, forward, primitives
 from jaxsight_source.api import sourcerize
 from jaxsight_source.text.names import identifier, unused
@@ -75,7 +75,7 @@ class Origin:
 class Mined:
     """The programs of calls, and how many calls do not become programs, by cause."""
 
-    programs: list[Program] = field(default_factory=list)
+    programs: list[RowProgram] = field(default_factory=list)
     rejected: Counter[str] = field(default_factory=Counter)
 
     def add(
@@ -104,7 +104,7 @@ def program_of(
     args: Sequence[object],
     kwargs: dict[str, object],
     origin: Origin,
-) -> Program:
+) -> RowProgram:
     """Return a call as a program of the arrays among its arguments.
 
     Raises:
@@ -144,7 +144,7 @@ def program_of(
         if any(name.startswith(beginnings) for name in used)
     )
     plain = "arithmetic" if used & {"add", "sub", "mul", "div"} else "array"
-    return Program(
+    return RowProgram(
         number=0,
         text=str(text),
         function=short,

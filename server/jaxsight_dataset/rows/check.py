@@ -27,7 +27,7 @@ from jaxsight.tracer.comparison.two_ways import (
     tolerance,
 )
 from jaxsight_dataset.compat import code_paths, eager, reimport
-from jaxsight_dataset.program import Program
+from jaxsight_dataset.program import RowProgram
 from jaxsight_dataset.rows import loading, one_device
 from jaxsight_dataset.rows.canonical import digests
 from jaxsight_dataset.rows.describe import unpacked
@@ -43,7 +43,9 @@ SLACK = 8.0
 count as disagreements; with more, results with a wrong digit agree."""
 
 
-def check(program: Program, digest: str, stablehlo: str, hlo: str, results: str) -> dict[str, str]:
+def check(
+    program: RowProgram, digest: str, stablehlo: str, hlo: str, results: str
+) -> dict[str, str]:
     """Return the outcome of each check: `passed`, why nothing was compared, or what is wrong.
 
     Args:

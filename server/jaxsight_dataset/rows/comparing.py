@@ -8,7 +8,7 @@ from dataclasses import replace
 import jax
 
 from jaxsight.tracer.comparison.two_ways import Incomparable, agree
-from jaxsight_dataset.program import Program, Record
+from jaxsight_dataset.program import Record, RowProgram
 from jaxsight_dataset.rows import loading
 from jaxsight_dataset.rows.canonical import digests
 from jaxsight_dataset.rows.check import SLACK
@@ -19,7 +19,7 @@ _DRAWS = 3
 values is seen in one of three; more cost time."""
 
 
-def compare(program: Program, others: Sequence[Record], most: int) -> list[Record]:
+def compare(program: RowProgram, others: Sequence[Record], most: int) -> list[Record]:
     """Return which of other modules are proved to be the program, or not, with their proofs.
 
     Those that can neither be shown to be equal nor different, or cannot be run, are left out.
@@ -49,7 +49,7 @@ def compare(program: Program, others: Sequence[Record], most: int) -> list[Recor
     return proved
 
 
-def _run(program: Program) -> tuple[str, list[list[jax.Array]]]:
+def _run(program: RowProgram) -> tuple[str, list[list[jax.Array]]]:
     """Return the canonical digest of a program, and its results for each draw.
 
     Raises:

@@ -21,7 +21,7 @@ import jaxsight
 from jaxsight.compiler.compat import xla
 from jaxsight.targets.target import CPU, parse
 from jaxsight.tracer.comparison.two_ways import plain
-from jaxsight_dataset.program import Program, Record, leaves
+from jaxsight_dataset.program import Record, RowProgram, leaves
 from jaxsight_dataset.rows import compiling, loading
 from jaxsight_dataset.rows.canonical import digests
 from jaxsight_dataset.rows.compiling import Executable
@@ -59,7 +59,7 @@ class Survey:
     minhash: tuple[int, ...]
 
 
-def survey(program: Program) -> Survey:
+def survey(program: RowProgram) -> Survey:
     """Trace a program, to find out whether an earlier one is the same.
 
     Raises:
@@ -71,7 +71,7 @@ def survey(program: Program) -> Survey:
     return Survey(found.program, found.structure, count, tuple(found.minhash))
 
 
-def describe(program: Program, targets: Sequence[str], labels: Labels) -> Record:
+def describe(program: RowProgram, targets: Sequence[str], labels: Labels) -> Record:
     """Return the row of a program, with what `check` needs under `_results`.
 
     Raises:
@@ -108,7 +108,7 @@ def describe(program: Program, targets: Sequence[str], labels: Labels) -> Record
     return row
 
 
-def traced(program: Program) -> tuple[loading.LoadedProgram, Direction]:
+def traced(program: RowProgram) -> tuple[loading.LoadedProgram, Direction]:
     """Load a program and trace it.
 
     Raises:
@@ -153,7 +153,7 @@ def compiled(stage: str, direction: Direction, *, spans: bool = False) -> Execut
 
 
 def _described(
-    program: Program,
+    program: RowProgram,
     direction: Direction,
     executable: Executable,
     targets: Sequence[str],
@@ -193,7 +193,7 @@ def _described(
     }
 
 
-def origin(program: Program) -> Record:
+def origin(program: RowProgram) -> Record:
     """Return where a program is from, and what it is made into a row with."""
     return {
         "provenance": {
@@ -231,7 +231,7 @@ def on_cpu(executable: Executable) -> Record:
 
 
 def _dependence(
-    program: Program, direction: Direction, executable: Executable, results: list[jax.Array]
+    program: RowProgram, direction: Direction, executable: Executable, results: list[jax.Array]
 ) -> str:
     """Return `passed` if each argument has an effect on the results.
 
@@ -261,7 +261,7 @@ def same_bits(first: jax.Array, second: jax.Array) -> bool:
     return lhs.tobytes() == rhs.tobytes()
 
 
-def finiteness(program: Program, results: list[jax.Array]) -> str:
+def finiteness(program: RowProgram, results: list[jax.Array]) -> str:
     """Return whether all results are finite.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsight_dataset.program import Argument, Array, Program
+from jaxsight_dataset.program import Argument, Array, RowProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class LoadedProgram:
     file: str
 
 
-def load(program: Program) -> LoadedProgram:
+def load(program: RowProgram) -> LoadedProgram:
     """Execute the module of a program, and return its function.
 
     Raise whatever the module raises.
@@ -38,7 +38,7 @@ def load(program: Program) -> LoadedProgram:
     return LoadedProgram(getattr(module, program.function), file)
 
 
-def arguments(program: Program, draw: int = 0) -> tuple[object, ...]:
+def arguments(program: RowProgram, draw: int = 0) -> tuple[object, ...]:
     """Return the arguments of a program's call, with arrays of JAX.
 
     They depend on the parameters' names and types alone; each `draw` has other values.

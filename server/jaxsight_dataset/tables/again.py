@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jaxsight_dataset.making.shards import ShardTask, make
-from jaxsight_dataset.program import Program, Record
+from jaxsight_dataset.program import Record, RowProgram
 from jaxsight_dataset.schema import ROWS, problem
 from jaxsight_dataset.tables.manifest import Manifest
 from jaxsight_dataset.tables.verification import Verified
@@ -76,7 +76,7 @@ def program(row: Record) -> Record:
 
 def bare_program(text: str, function: str, arguments: str) -> Record:
     """Return a program of which only that is known with which it is called."""
-    return Program(0, text, function, {}, "", "").record() | {"arguments": json.loads(arguments)}
+    return RowProgram(0, text, function, {}, "", "").record() | {"arguments": json.loads(arguments)}
 
 
 def _difference(row: Record, record: Record) -> str:

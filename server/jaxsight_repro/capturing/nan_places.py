@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight_repro.reducing.equations.evaluation import FirstNan, Run, stop_at_nan
+from jaxsight_repro.reducing.equations.evaluation import EquationRun, FirstNan, stop_at_nan
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.parameters import shard_map
 from jaxsight_source.compat.staging import Program, opened
@@ -23,7 +23,7 @@ def first_nan(program: Program, arguments: Sequence[jax.Array]) -> Equation | No
     """Return the innermost equation that first makes a NaN; None if none does when run alone."""
     try:
         with jax.debug_nans(False):
-            Run(is_split=True, observe=stop_at_nan).program(program, arguments, ())
+            EquationRun(is_split=True, observe=stop_at_nan).program(program, arguments, ())
     except FirstNan as found:
         return _in_shards(found.equation, found.operands)
     return None
@@ -47,7 +47,7 @@ def _in_shards(equation: Equation, operands: Sequence[jax.Array]) -> Equation:
         values = dict(zip(map(id, jaxpr.invars), shards, strict=True))
         values.update(zip(map(id, jaxpr.constvars), constants, strict=True))
         has = [jnp.array(False)] * len(jaxpr.eqns)
-        steps = Run(is_split=False).steps(jaxpr.eqns, values)
+        steps = EquationRun(is_split=False).steps(jaxpr.eqns, values)
         for position, (_, results) in enumerate(steps):
             for result in results:
                 if jnp.issubdtype(result.dtype, jnp.inexact):

@@ -17,7 +17,7 @@ from jaxsight_source.compat import avals
 from jaxsight_source.compat.equations import argument_names
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.pallas import KernelBlock, KernelCall, kernel_call, memory_space
-from jaxsight_source.compat.parameters import Indexed, Range, unflattened, views
+from jaxsight_source.compat.parameters import AxisSlice, Indexed, unflattened, views
 from jaxsight_source.compat.staging import evaluate, with_parameters
 
 
@@ -128,7 +128,7 @@ def access(equation: Equation, sizes: Mapping[int, int], operands: Sequence[Any]
     index: Any = ...
     match transforms:
         case [Indexed(indices)]:
-            whole = all(isinstance(each, Range) and each.is_whole for each in indices)
+            whole = all(isinstance(each, AxisSlice) and each.is_whole for each in indices)
             index = ... if whole else tuple(_index(each, sizes) for each in indices)
         case []:
             pass
@@ -138,7 +138,7 @@ def access(equation: Equation, sizes: Mapping[int, int], operands: Sequence[Any]
 
 
 def _index(part: Any, sizes: Mapping[int, int]) -> object:
-    if not isinstance(part, Range):
+    if not isinstance(part, AxisSlice):
         return part
     start: Any = part.start
     size: Any = part.size

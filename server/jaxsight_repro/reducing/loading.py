@@ -26,7 +26,7 @@ from jaxsight_repro.compat.mesh_equations import abstract, divided, placement
 from jaxsight_repro.failures import FINISHED, failure_of
 from jaxsight_repro.reducing import children
 from jaxsight_repro.reducing.children import ChildLimits
-from jaxsight_repro.reducing.equations.candidates import Candidate, Keys, Value, of_program
+from jaxsight_repro.reducing.equations.candidates import Keys, Shrunk, Value, of_program
 from jaxsight_repro.reducing.equations.evaluation import value_of
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.staging import Program, stage
@@ -187,7 +187,7 @@ def _of_child(task: Callable[[], bytes], limits: ChildLimits) -> bytes:
     return output[1:]
 
 
-def traced(loaded: LoadedRepro, inputs: ProgramInputs, limits: ChildLimits) -> Candidate:
+def traced(loaded: LoadedRepro, inputs: ProgramInputs, limits: ChildLimits) -> Shrunk:
     """Trace `main` at the types of its arguments, in a child, where it may crash or hang.
 
     Then it is traced in this process, unless that initializes a backend: it must be able to fork.

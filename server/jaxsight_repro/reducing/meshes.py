@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jaxsight_repro.compat.mesh_equations import mesh_axes, shard_shapes
 from jaxsight_repro.reducing.checker import Checker
-from jaxsight_repro.reducing.equations.candidates import Candidate, cheaper
+from jaxsight_repro.reducing.equations.candidates import Shrunk, cheaper
 from jaxsight_repro.reducing.equations.sizes import Retyping
 from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Equation
 
 
-def fewer_devices(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def fewer_devices(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Return a candidate whose meshes have as few axes and devices as possible."""
 
-    def tries(candidate: Candidate) -> Iterator[Candidate | None]:
+    def tries(candidate: Shrunk) -> Iterator[Shrunk | None]:
         for axes in _smaller(mesh_axes(candidate.equations)):
             for change in _changes(candidate, axes):
                 yield change.candidate(candidate)
@@ -42,7 +42,7 @@ def _smaller(meshes: Sequence[Mapping[str, int]]) -> Iterator[dict[str, int]]:
             yield {name: new}
 
 
-def _changes(candidate: Candidate, axes: Mapping[str, int]) -> Iterator[Retyping]:
+def _changes(candidate: Shrunk, axes: Mapping[str, int]) -> Iterator[Retyping]:
     """Yield ways to have fewer shards: with smaller arrays, and with larger shards."""
     arrays: dict[int, int] = {}
     shards: dict[int, int] = {}

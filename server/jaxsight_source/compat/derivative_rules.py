@@ -27,11 +27,11 @@ from jaxsight_source.jaxprs.contents import Identity, cell_contents
 _ZERO: type = getattr(_ad, "Zero")  # noqa: B009 - not in `__all__` of its module
 
 
-class Refused(Exception):
+class RuleFailed(Exception):
     """A rule raised an error when it was traced."""
 
 
-class Outlived(Refused):
+class Outlived(RuleFailed):
     """A rule captures values of a finished trace whose programs are not available."""
 
 
@@ -69,12 +69,12 @@ def jvp_rule(params: Params, absent: Sequence[bool]) -> tuple[Program, tuple[boo
 
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
-    """Turn any error of a user's rule into `Refused`, with the first line of its text."""
+    """Turn any error of a user's rule into `RuleFailed`, with the first line of its text."""
     try:
         yield
     except Exception as error:
         lines = str(error).strip().splitlines() or [""]
-        raise Refused(f"{type(error).__name__}: {lines[0]}") from error
+        raise RuleFailed(f"{type(error).__name__}: {lines[0]}") from error
 
 
 MOST_PATTERNS = 4

@@ -147,7 +147,7 @@ _SLICE: Any = vars(indexing)["Slice"]
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class AxisSlice:
     """A slice along one axis; `start` and `size` are numbers, or stand-ins for traced ones."""
 
     start: object
@@ -167,7 +167,7 @@ class Indexed:
     """`ref.at[…]`."""
 
     indices: tuple[object, ...]
-    """A `Range`, a number or a stand-in for each axis."""
+    """A `AxisSlice`, a number or a stand-in for each axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,9 @@ def views(transforms: Sequence[object]) -> list[RefView] | None:
 
 
 def _index(part: Any, length: int) -> object:
-    return Range(part.start, part.size, part.stride, length) if isinstance(part, _SLICE) else part
+    return (
+        AxisSlice(part.start, part.size, part.stride, length) if isinstance(part, _SLICE) else part
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from jaxsight_source.values import public_names, spelling
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class EquationView:
     """An equation whose operands are slots, or literals in one of their spellings."""
 
     primitive: Primitive
@@ -49,7 +49,7 @@ class View:
         return str(self.primitive.name)
 
 
-Spelling = Callable[[View], Iterator[ast.expr]]
+Spelling = Callable[[EquationView], Iterator[ast.expr]]
 """A rule for one equation: yields candidate expressions, the best one first.
 
 Each is proved before it is used, so a rule may be speculative: candidates that are wrong, or do not
@@ -88,13 +88,13 @@ VARIANTS = 3
 """The number of spellings of literals: Python numbers, numbers with a dtype, arrays."""
 
 
-def claim_of(equation: Equation) -> tuple[Callable[[int], View], Claim]:
+def claim_of(equation: Equation) -> tuple[Callable[[int], EquationView], Claim]:
     """Return views of an equation, for each spelling of its literals, and the claim to prove."""
     slots = map(slot, itertools.count())
     operands = [atom if is_literal(atom) else next(slots) for atom in equation.invars]
 
-    def view_of(variant: int) -> View:
-        return View(
+    def view_of(variant: int) -> EquationView:
+        return EquationView(
             equation.primitive,
             equation.params,
             tuple(
@@ -179,7 +179,7 @@ def public_function(name: str) -> tuple[str, inspect.Signature] | None:
     return next(signatures(name.replace("-", "_"), homes), None)
 
 
-def by_name(view: View) -> Iterator[ast.expr]:
+def by_name(view: EquationView) -> Iterator[ast.expr]:
     """Yield a call such as `lax.cumsum(x, axis=0)`.
 
     Operands are passed for the parameters for which the equation has no value.
@@ -194,7 +194,9 @@ def by_name(view: View) -> Iterator[ast.expr]:
             yield candidate
 
 
-def _called(path: str, signature: inspect.Signature, view: View, explicit: bool) -> ast.expr | None:
+def _called(
+    path: str, signature: inspect.Signature, view: EquationView, explicit: bool
+) -> ast.expr | None:
     waiting = list(view.operands)
     positional: list[Item] = []
     named: list[Item] = []
@@ -227,7 +229,7 @@ def is_default(argument: object, default: object) -> bool:
         return False
 
 
-def by_package(view: View) -> Iterator[ast.expr]:
+def by_package(view: EquationView) -> Iterator[ast.expr]:
     """Yield the same for another package's primitive, as `equinox.internal.unvmap_any(x)`."""
     package = public_names.package_of(view.primitive)
     if package is None or not is_identifier(view.name):
@@ -239,7 +241,7 @@ def by_package(view: View) -> Iterator[ast.expr]:
             yield call(path, *view.operands, **named)
 
 
-def by_primitive(view: View) -> Iterator[ast.expr]:
+def by_primitive(view: EquationView) -> Iterator[ast.expr]:
     """Yield a call such as `primitives.add_jaxvals_p.bind(x, y)`."""
     path = public_names.primitive(view.primitive)
     named = {name: spelling.value(value) for name, value in view.params.items()}

@@ -93,7 +93,7 @@ A rule is called when some result of an equation is known and some input is not.
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class InverseStep:
     placed: Placed
     reads: tuple[Node, ...]
     writes: tuple[Node, ...]
@@ -115,7 +115,7 @@ def forwards(placed: Placed) -> Compute:
 class Plan:
     """Steps that compute `wanted` from the nodes `reads`, whose values are known."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[InverseStep, ...]
     reads: frozenset[Node]
     wanted: tuple[Node, ...]
 
@@ -200,7 +200,7 @@ class Network:
         self._around: dict[Node, list[Placed]] = {}
         self._pending: dict[Placed, Blocked | None] = {}
         self._queue: deque[Placed] = deque()
-        self._steps: list[Step] = []
+        self._steps: list[InverseStep] = []
         self._results: dict[Hashable, tuple[Node, ...]] = {}
         jaxpr = program.jaxpr
         self.inputs = [
@@ -252,7 +252,9 @@ class Network:
     def take(self, placed: Placed, solution: Solution) -> None:
         """Apply a solution of an equation."""
         fresh = frozenset(node for node in solution.writes if not self.knows(node))
-        self._steps.append(Step(placed, solution.reads, solution.writes, fresh, solution.compute))
+        self._steps.append(
+            InverseStep(placed, solution.reads, solution.writes, fresh, solution.compute)
+        )
         if not placed.equation.effects and all(map(self._is_constant, solution.reads)):
             self._constants.update(dict.fromkeys(fresh))
         self._learn(solution.writes)
@@ -278,7 +280,7 @@ class Network:
         """Return the plan that computes `wanted`, which must be known."""
         wanted = tuple(wanted)
         needed = set(wanted)
-        steps: list[Step] = []
+        steps: list[InverseStep] = []
         for step in reversed(self._steps):
             if not needed.isdisjoint(step.fresh):
                 needed -= step.fresh

@@ -26,9 +26,9 @@ from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import NONE, binary, call, changed, list_, substituted, tuple_
 from jaxsight_source.text.layout import flat
 from jaxsight_source.text.names import (
+    IndexedPaths,
     Path,
     Step,
-    Walk,
     element_name,
     iterated,
     numbered,
@@ -336,7 +336,7 @@ def _numbers_apart(scope: Scope, listed: ast.Tuple) -> ast.expr:
     return ast.Name(name)
 
 
-def _elements(scope: Scope, way: Walk, var: Var) -> ast.expr | None:
+def _elements(scope: Scope, way: IndexedPaths, var: Var) -> ast.expr | None:
     base = way.base
     if (root := scope.writer.folds.paths.get(id(var))) is not None:
         base = Path(root.root, root.steps[: len(root.steps) - len(way.after) - 1])

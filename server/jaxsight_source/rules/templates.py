@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxsight_source.compat import avals
-from jaxsight_source.equations.registry import LAX, PRETTY, Spelling, View
+from jaxsight_source.equations.registry import LAX, PRETTY, EquationView, Spelling
 from jaxsight_source.jaxprs.base import Rules
 from jaxsight_source.text.exprs import AT_HAND, IMPORTS, NONE, binary, call, list_, public, tuple_
 from jaxsight_source.values import public_names
@@ -154,7 +154,7 @@ def _register(rules: Rules[Spelling], table: str) -> None:
         rules(name)(functools.partial(_candidates, own))
 
 
-def _candidates(templates: list[ast.expr], view: View) -> Iterator[ast.expr]:
+def _candidates(templates: list[ast.expr], view: EquationView) -> Iterator[ast.expr]:
     params = view.params
     axes: Any = params.get("axes", params.get("axis_name"))
     groups = params.get("axis_index_groups")

@@ -265,7 +265,7 @@ def shared_end(paths: Sequence[Path | None]) -> tuple[Step, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class IndexedPaths:
     """Paths that differ in one step: the collection, its indices, and the steps from an element."""
 
     base: Path
@@ -273,7 +273,7 @@ class Walk:
     after: tuple[Step, ...]
 
 
-def walk(paths: Sequence[Path | None]) -> Walk | None:
+def walk(paths: Sequence[Path | None]) -> IndexedPaths | None:
     """Return paths as a walk over one collection, or None if they differ in more than one index."""
     first = paths[0]
     if first is None or not all(
@@ -289,7 +289,7 @@ def walk(paths: Sequence[Path | None]) -> Walk | None:
         return None
     (position,) = differing
     keys = tuple(row[position][1] for row in rows)
-    return Walk(Path(first.root, first.steps[:position]), keys, first.steps[position + 1 :])
+    return IndexedPaths(Path(first.root, first.steps[:position]), keys, first.steps[position + 1 :])
 
 
 def iterated(base: ast.expr, keys: Sequence[str], size: int | None) -> ast.expr | None:

@@ -70,7 +70,9 @@ class Proofs:
         self._spelled: dict[Hashable, Proved] = {}
         self._idioms: dict[Hashable, Proved | None] = {}
 
-    def prove(self, view_of: Callable[[int], registry.View], claim: Claim, key: object) -> Proved:
+    def prove(
+        self, view_of: Callable[[int], registry.EquationView], claim: Claim, key: object
+    ) -> Proved:
         """Return the best proved expression of an equation, or raise `Unsourceable`."""
         sources = (*self._rules, registry.by_name, registry.by_package, registry.by_primitive)
         proved = self._first_proved(view_of, claim, sources)
@@ -100,7 +102,7 @@ class Proofs:
         return proved.expr if proved else None
 
     def prove_whole(
-        self, view_of: Callable[[int], registry.View], claim: Claim, key: object
+        self, view_of: Callable[[int], registry.EquationView], claim: Claim, key: object
     ) -> Proved | None:
         """Return a proved public call for an equation with inner programs, or None."""
 
@@ -121,7 +123,7 @@ class Proofs:
 
     def _first_proved(
         self,
-        view_of: Callable[[int], registry.View],
+        view_of: Callable[[int], registry.EquationView],
         claim: Claim,
         sources: Iterable[registry.Spelling],
     ) -> Proved:
@@ -165,7 +167,7 @@ def _candidates(spelled: Iterator[ast.expr], whys: list[str]) -> Iterator[ast.ex
         whys.append(str(error))
 
 
-def _spelled(rules: Rules[registry.Spelling], view: registry.View) -> Iterator[ast.expr]:
+def _spelled(rules: Rules[registry.Spelling], view: registry.EquationView) -> Iterator[ast.expr]:
     """Yield the candidates of the rule for an equation, if there is one."""
     rule = rules.of(view.name)
     return rule(view) if rule else iter(())

@@ -353,7 +353,7 @@ class SharedFunctions:
         if self._rules >= self._orders:
             self._cut += 1
             orders = "1 order" if self._orders == 1 else f"{self._orders} orders"
-            raise derivative_rules.Refused(f"rules are written for {orders} of derivatives")
+            raise derivative_rules.RuleFailed(f"rules are written for {orders} of derivatives")
         self._rules += 1
         try:
             yield

@@ -159,7 +159,7 @@ def test_shardings_that_are_not_along_axes_are_left_out(text: str, rank: int) ->
 )
 def test_axes_over_which_a_value_is_still_to_be_summed(text: str) -> None:
     read = shardings.sharding(text, 2, [MESH])
-    assert read == shardings.Sharding((("dp",), ()), ("tp",))
+    assert read == shardings.HloSharding((("dp",), ()), ("tp",))
 
 
 @pytest.mark.parametrize("partitioner", PARTITIONERS)

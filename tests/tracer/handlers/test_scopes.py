@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jaxsight.wire.messages.replies import Equation
+from jaxsight.wire.messages.replies import LoweredEquation
 from jaxsight.wire.messages.requests import NEW, Lower
 from tests.tracer.handlers.lab import lab
 
@@ -51,7 +51,7 @@ def scopes(source: str, function: str, **arguments: str) -> dict[str, set[str]]:
     return found
 
 
-def _marked(equations: tuple[Equation, ...]) -> Iterator[tuple[str, Equation]]:
+def _marked(equations: tuple[LoweredEquation, ...]) -> Iterator[tuple[str, LoweredEquation]]:
     for equation in equations:
         yield ("<- " if equation.backward else "") + "/".join(equation.scope), equation
 

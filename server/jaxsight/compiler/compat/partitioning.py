@@ -56,7 +56,7 @@ def distribute(build: Any, distribution: Distribution) -> None:
 
 
 @dataclass(slots=True)
-class Watch:
+class WatchedCompile:
     """A compile of a program for several devices, as it is watched."""
 
     options: Mapping[str, str | bool]
@@ -72,12 +72,14 @@ class Watch:
 
 
 @contextlib.contextmanager
-def watched(distribution: Distribution, options: Mapping[str, str | bool]) -> Iterator[Watch]:
+def watched(
+    distribution: Distribution, options: Mapping[str, str | bool]
+) -> Iterator[WatchedCompile]:
     """Watch a compile in the body; a program for one device is compiled as it is.
 
     Another thread's output to standard error meanwhile is written afterwards.
     """
-    watch = Watch(options)
+    watch = WatchedCompile(options)
     if distribution.devices == 1:
         yield watch
         return
@@ -103,7 +105,7 @@ def _dumped(folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def _captured(watch: Watch) -> Iterator[None]:
+def _captured(watch: WatchedCompile) -> Iterator[None]:
     """Keep what is written to standard error in the body, and write it afterwards."""
     with tempfile.TemporaryFile() as file:
         try:

@@ -39,7 +39,7 @@ class NoDevice(Exception):
     """There is no such device, and it cannot be described; the message has the reason."""
 
 
-class Refused(Exception):
+class NotCompilable(Exception):
     """The program cannot be compiled; `kind` as in `protocol.NotCompiled`."""
 
     def __init__(self, kind: Refusal, message: str) -> None:
@@ -206,14 +206,16 @@ def _compile_to_hook(
     try:
         with schedule.looking(look):
             executable = _compiled(module, devices, options)
-    except Refused:
+    except NotCompilable:
         if not scheduled:
             raise
         return _incomplete(scheduled[0])
     return _complete(executable)
 
 
-def _compile_to_dump(program: bytes, devices: Devices, watch: partitioning.Watch) -> Compilation:
+def _compile_to_dump(
+    program: bytes, devices: Devices, watch: partitioning.WatchedCompile
+) -> Compilation:
     """Compile a portable artifact for a GPU that is not present until memory is assigned.
 
     A compile that ends before is repeated completely, for XLA's own error.
@@ -226,7 +228,7 @@ def _compile_to_dump(program: bytes, devices: Devices, watch: partitioning.Watch
         try:
             ending = {**watch.options, **schedule.ending(folder)}
             return _complete(_compiled(module, devices, ending))
-        except Refused:
+        except NotCompilable:
             dumped = schedule.read_dump(folder)
         finally:
             watch.also(folder)
@@ -268,7 +270,7 @@ def compile(
 def _compile(
     program: bytes,
     devices: Devices,
-    watch: partitioning.Watch,
+    watch: partitioning.WatchedCompile,
     is_cancelled: Callable[[], bool] | None = None,
 ) -> Compilation:
     def look(serialized: bytes) -> None:
@@ -280,16 +282,18 @@ def _compile(
     try:
         with watching, _dumping(devices, watch) as dump:
             return _complete(_compiled(_parsed(program, devices), devices, watch.options))
-    except Refused as error:
+    except NotCompilable as error:
         if is_cancelled is not None and is_cancelled():
-            raise Refused("cancelled", "the compile was cancelled") from error
+            raise NotCompilable("cancelled", "the compile was cancelled") from error
         if not dump or _AFTER_HLO.search(str(error)) is None:
             raise
         return replace(_without_code(dump[0]), is_complete=True)
 
 
 @contextlib.contextmanager
-def _dumping(devices: Devices, watch: partitioning.Watch) -> Iterator[list[schedule.Dumped]]:
+def _dumping(
+    devices: Devices, watch: partitioning.WatchedCompile
+) -> Iterator[list[schedule.Dumped]]:
     """Collect what XLA dumps, if the body fails to compile for a GPU that is not present."""
     dumped: list[schedule.Dumped] = []
     if devices.here or devices.platform != "gpu":
@@ -299,7 +303,7 @@ def _dumping(devices: Devices, watch: partitioning.Watch) -> Iterator[list[sched
         watch.options = {**watch.options, **schedule.dumping_into(folder)}
         try:
             yield dumped
-        except Refused:
+        except NotCompilable:
             dumped += filter(None, [schedule.read_dump(folder)])
             raise
         finally:
@@ -309,7 +313,7 @@ def _dumping(devices: Devices, watch: partitioning.Watch) -> Iterator[list[sched
 def _complete(executable: Any) -> Compilation:
     modules = executable.hlo_modules()
     if not modules:
-        raise Refused("target", f"jaxlib {JAXLIB} has no optimized HLO for this target")
+        raise NotCompilable("target", f"jaxlib {JAXLIB} has no optimized HLO for this target")
     flops = _flops(executable, modules[0])
     return Compilation(modules[0].to_string(), memory=memory_of(executable), flops=flops)
 
@@ -325,7 +329,7 @@ def _parsed(program: bytes, devices: Devices) -> Any:
         try:
             return stablehlo.deserialize_portable_artifact(context, program)
         except Exception as error:
-            raise Refused(
+            raise NotCompilable(
                 "program",
                 f"jaxlib {JAXLIB} cannot read the program (it supports StableHLO up to "
                 f"{newest_stablehlo()}): {error}",
@@ -338,7 +342,7 @@ def _compiled(module: Any, devices: Devices, options: Mapping[str, str | bool]) 
         with module.context:
             return devices.toolchain.load(devices.devices, module, settings)
     except Exception as error:
-        raise Refused("xla", f"{type(error).__name__}: {error}") from error
+        raise NotCompilable("xla", f"{type(error).__name__}: {error}") from error
 
 
 def executable(program: bytes, devices: Devices, options: Mapping[str, str | bool]) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jaxsight.compiler.hlo.flow import Flow
+from jaxsight.compiler.hlo.flow import ArrayReads
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.kinds import Kind
 from jaxsight.compiler.hlo.walk import Unit
@@ -74,7 +74,7 @@ def boundary(unit: Unit, kind: Kind, fused: Fused) -> Boundary:
 
 
 def reasons(
-    units: list[Unit], boundaries: list[Boundary], flow: Flow, barriers: Iterable[str]
+    units: list[Unit], boundaries: list[Boundary], flow: ArrayReads, barriers: Iterable[str]
 ) -> list[tuple[str, str]]:
     """Return the reason of each kernel, and the equation if it is in another kernel.
 

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from jaxsight.compiler.hlo.walk import Call, Walk
+from jaxsight.compiler.hlo.walk import ComputationRun, Walk
 from jaxsight.hlo.shapes import HOST_MARK, arrays, parts
 from jaxsight.hlo.text import Instruction
 from jaxsight.wire.kernel_graph import (
@@ -29,7 +29,7 @@ from jaxsight.wire.kernel_graph import (
 _CARRIED: Final = "carried"
 
 
-class Source(NamedTuple):
+class ReadFrom(NamedTuple):
     """Result `leaf` of kernel `number`, parameter `leaf`, or element `leaf` of a loop's carry.
 
     A tuple, as sources are hashed for each read.
@@ -43,17 +43,17 @@ class Source(NamedTuple):
     """Whether the value has been in the memory of the host since."""
 
 
-Leaves = list[tuple[Source, ...]]
+Leaves = list[tuple[ReadFrom, ...]]
 """The sources of each array of a value."""
 
 
 @dataclass(slots=True, eq=False)
-class Flow:
+class ArrayReads:
     """All reads of values."""
 
-    reads: list[tuple[Source, int, Value]] = field(default_factory=list)
+    reads: list[tuple[ReadFrom, int, Value]] = field(default_factory=list)
     """(source, the kernel that reads it, the value), with resolved sources."""
-    outputs: list[tuple[Source, int, Value]] = field(default_factory=list)
+    outputs: list[tuple[ReadFrom, int, Value]] = field(default_factory=list)
     """(source, index of the output, the value)."""
     inputs: dict[int, tuple[Value, ...]] = field(default_factory=dict)
     """The operands of each kernel, without duplicates."""
@@ -64,7 +64,7 @@ class Flow:
 
     def edges(self) -> tuple[Edge, ...]:
         """Return all edges, without duplicates."""
-        edges: dict[tuple[Source, EndKind, int], Edge] = {}
+        edges: dict[tuple[ReadFrom, EndKind, int], Edge] = {}
         kinds: tuple[EndKind, EndKind] = (KERNEL, OUTPUT)
         for what, reads in zip(kinds, (self.reads, self.outputs), strict=True):
             for read, index, value in reads:
@@ -79,7 +79,7 @@ class Flow:
         """Return the values that kernels write for kernels, except outputs."""
         names = list(equations)
         out = {source for source, _, _ in self.outputs}
-        readers: dict[Source, tuple[Value, list[int]]] = {}
+        readers: dict[ReadFrom, tuple[Value, list[int]]] = {}
         for source, kernel, value in self.reads:
             if source.what == KERNEL and not source.via_host and source not in out:
                 readers.setdefault(source, (value, []))[1].append(kernel)
@@ -89,7 +89,7 @@ class Flow:
         )
 
 
-def follow(walk: Walk) -> Flow:
+def follow(walk: Walk) -> ArrayReads:
     """Return the flow of all values of a walk."""
     return _Following(walk).run()
 
@@ -102,19 +102,19 @@ class _Following:
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
         self.offloads = bool(walk.moving)
-        self.carried: dict[Source, tuple[Source, ...]] = {}
-        self.reads: list[tuple[tuple[Source, ...], int, Value]] = []
-        self.predicates: list[tuple[Source, ...]] = []
-        self.flow = Flow()
-        self._resolved: dict[Source, tuple[Source, ...]] = {}
+        self.carried: dict[ReadFrom, tuple[ReadFrom, ...]] = {}
+        self.reads: list[tuple[tuple[ReadFrom, ...], int, Value]] = []
+        self.predicates: list[tuple[ReadFrom, ...]] = []
+        self.flow = ArrayReads()
+        self._resolved: dict[ReadFrom, tuple[ReadFrom, ...]] = {}
 
-    def run(self) -> Flow:
+    def run(self) -> ArrayReads:
         top = self.walk.top
         if top is None:
             return self.flow
         leaf = itertools.count()
         arguments: list[Leaves] = [
-            [(Source(PARAMETER, 0, next(leaf)),) for _ in arrays(parameter.shape)]
+            [(ReadFrom(PARAMETER, 0, next(leaf)),) for _ in arrays(parameter.shape)]
             for parameter in top.computation.parameters()
         ]
         # Generators on a stack, as loops may be nested deeper than Python's recursion limit.
@@ -139,7 +139,7 @@ class _Following:
                 self.flow.feeds_loop.setdefault(kernel, set()).add(loop.number)
         return self.flow
 
-    def _followed(self, call: Call, arguments: list[Leaves]) -> _Steps:
+    def _followed(self, call: ComputationRun, arguments: list[Leaves]) -> _Steps:
         """Follow a run with its arguments, and return the results."""
         values: dict[str, Leaves] = {}
         for instruction in call.computation.instructions:
@@ -149,10 +149,10 @@ class _Following:
                 continue
             operands = [values.get(name, []) for name in instruction.operands]
             initial = operands[0] if operands else []
-            given, marks = [operands] * len(runs), list[Source]()
+            given, marks = [operands] * len(runs), list[ReadFrom]()
             if instruction.opcode == "while":
                 loop = call.loops[instruction.name]
-                marks = [Source(_CARRIED, loop, leaf) for leaf in range(len(initial))]
+                marks = [ReadFrom(_CARRIED, loop, leaf) for leaf in range(len(initial))]
                 for mark, sources in zip(marks, initial, strict=True):
                     self.carried.setdefault(mark, sources)
                 given = [[[(mark,) for mark in marks]]] * len(runs)
@@ -167,7 +167,7 @@ class _Following:
         return values.get(root.name, []) if root is not None else []
 
     def _result(
-        self, opcode: str, marks: Sequence[Source], initial: Leaves, results: Sequence[Leaves]
+        self, opcode: str, marks: Sequence[ReadFrom], initial: Leaves, results: Sequence[Leaves]
     ) -> Leaves:
         """Return the result of an instruction from the results of its runs."""
         if opcode == "conditional":
@@ -188,7 +188,7 @@ class _Following:
 
     def _value(
         self,
-        call: Call,
+        call: ComputationRun,
         arguments: list[Leaves],
         values: dict[str, Leaves],
         instruction: Instruction,
@@ -197,7 +197,7 @@ class _Following:
         count = len(arrays(instruction.shape))
         if unit is not None:
             self._read(values, instruction, unit)
-            return [(Source(KERNEL, unit, leaf),) for leaf in range(count)]
+            return [(ReadFrom(KERNEL, unit, leaf),) for leaf in range(count)]
         match instruction.opcode:
             case "parameter":
                 return dict(enumerate(arguments)).get(instruction.number, [])
@@ -209,7 +209,7 @@ class _Following:
                 # The result of an asynchronous operation is that of its start.
                 (name, *_) = instruction.operands or ("",)
                 if (start := call.units.get(name)) is not None:
-                    return [(Source(KERNEL, start, leaf),) for leaf in range(count)]
+                    return [(ReadFrom(KERNEL, start, leaf),) for leaf in range(count)]
                 # A transfer: the same value elsewhere.
                 return [_joined(*values.get(name, []))] * count
             case _:
@@ -231,19 +231,19 @@ class _Following:
                     self.reads.append((sources, unit, value))
         self.flow.inputs[unit] = tuple(inputs)
 
-    def _kernels(self, sources: tuple[Source, ...]) -> set[int]:
+    def _kernels(self, sources: tuple[ReadFrom, ...]) -> set[int]:
         return {each.number for each in self._resolve(sources) if each.what == KERNEL}
 
-    def _resolve(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    def _resolve(self, sources: tuple[ReadFrom, ...]) -> tuple[ReadFrom, ...]:
         """Replace the sources that stand for a loop's carry."""
         return _joined(*[self._final(source) for source in sources])
 
-    def _final(self, source: Source) -> tuple[Source, ...]:
+    def _final(self, source: ReadFrom) -> tuple[ReadFrom, ...]:
         if source.what != _CARRIED:
             return (source,)
         if (final := self._resolved.get(source)) is not None:
             return final
-        found: dict[Source, None] = {}
+        found: dict[ReadFrom, None] = {}
         visited = {source}
         waiting = [source]
         while waiting:
@@ -260,7 +260,7 @@ class _Following:
         return self._resolved.setdefault(source, tuple(found))
 
 
-def _element(call: Call, values: dict[str, Leaves], instruction: Instruction) -> Leaves:
+def _element(call: ComputationRun, values: dict[str, Leaves], instruction: Instruction) -> Leaves:
     if not instruction.operands:
         return []
     name = instruction.operands[0]
@@ -273,12 +273,12 @@ def _element(call: Call, values: dict[str, Leaves], instruction: Instruction) ->
     return leaves[sum(counts[:index]) :][: sum(counts[index : index + 1])]
 
 
-def _via_host(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+def _via_host(sources: tuple[ReadFrom, ...]) -> tuple[ReadFrom, ...]:
     """Return the sources of a value that has been on the host."""
     return tuple(dict.fromkeys(source._replace(via_host=True) for source in sources))
 
 
-def _joined(*leaves: tuple[Source, ...]) -> tuple[Source, ...]:
+def _joined(*leaves: tuple[ReadFrom, ...]) -> tuple[ReadFrom, ...]:
     """Return the sources of several values, without duplicates, as each value has none."""
     if len(leaves) == 1:
         return leaves[0]

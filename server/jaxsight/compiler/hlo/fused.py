@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsight.hlo.text import Computation, Instruction, Module
+from jaxsight.hlo.text import Computation, HloModule, Instruction
 
 _INDEXED = frozenset(
     {
@@ -29,7 +29,7 @@ class Fused:
     They are as many as there are instructions in the program, so they are dropped with this.
     """
 
-    def __init__(self, instruction: Instruction, module: Module) -> None:
+    def __init__(self, instruction: Instruction, module: HloModule) -> None:
         self.instruction = instruction
         self._module = module
         self._computations: dict[str, Computation | None] = {}

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.hlo.shapes import HOST_MARK, HOST_SPACE, KEPT, array_types, arrays, is_tiled, parts
-from jaxsight.hlo.text import HOST_EXECUTE, Computation, Instruction, Module
+from jaxsight.hlo.text import HOST_EXECUTE, Computation, HloModule, Instruction
 from jaxsight.wire.kernel_graph import Value
 from jaxsight.wire.kernel_work import (
     COMPUTATION,
@@ -86,7 +86,7 @@ class Move:
 
 
 def moves(
-    instruction: Instruction, computation: Computation, module: Module, platform: str
+    instruction: Instruction, computation: Computation, module: HloModule, platform: str
 ) -> list[Move]:
     """Return what an instruction moves between the host and the device, if anything.
 

@@ -8,7 +8,7 @@ from jaxsight.compiler.hlo.distributed.collectives import is_async
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.walk import FREE, Moving, Unit, Walk
 from jaxsight.hlo.shapes import arrays
-from jaxsight.hlo.text import Computation, Instruction, Module
+from jaxsight.hlo.text import Computation, HloModule, Instruction
 from jaxsight.wire.chunks import equation_order
 from jaxsight.wire.kernel_graph import CALLBACK, Kernel
 from jaxsight.wire.kernel_work import TO_DEVICE, TO_HOST, HostTransfer, Transferred
@@ -142,7 +142,7 @@ def _context(walked: Walk, unit: Unit) -> tuple[tuple[int, ...], int, int, int, 
     return unit.loops, unit.branch, walked.runs(unit), unit.at_least, unit.instruction.line
 
 
-def _own(start: Instruction, near: _Neighbours, module: Module) -> tuple[str, ...]:
+def _own(start: Instruction, near: _Neighbours, module: HloModule) -> tuple[str, ...]:
     """Return the equations of a transfer: those of its start, its end, or the moves within."""
     ends = [each for each in near.users(start) if each.opcode.endswith("-done")]
     body = module.computation(start.calls)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from jaxsight.compiler.hlo import sorts
 from jaxsight.compiler.hlo.barriers import Boundary, boundary, reasons
 from jaxsight.compiler.hlo.distributed import collectives
-from jaxsight.compiler.hlo.flow import Flow, follow
+from jaxsight.compiler.hlo.flow import ArrayReads, follow
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.host_transfers import host_transfers
 from jaxsight.compiler.hlo.kinds import HOST_CALLBACK, TRIVIAL, kind
@@ -18,7 +18,7 @@ from jaxsight.compiler.hlo.undecided import launches_besides, undecided
 from jaxsight.compiler.hlo.walk import Unit, Walk, walk
 from jaxsight.compiler.hlo.work import work_of
 from jaxsight.hlo.shapes import arrays, dtype, elements, parts, without_layout
-from jaxsight.hlo.text import Instruction, Module, device_count, parse
+from jaxsight.hlo.text import HloModule, Instruction, device_count, parse
 from jaxsight.text.parsing import without_collections
 from jaxsight.wire.chunks import equation_order
 from jaxsight.wire.kernel_graph import KERNEL, Constant, Graph, Kernel, Value
@@ -32,7 +32,7 @@ from jaxsight.wire.meshes import Mesh
 
 
 def feeds(
-    walked: Walk, equations: Sequence[tuple[str, ...]], ends_at: Sequence[str], flow: Flow
+    walked: Walk, equations: Sequence[tuple[str, ...]], ends_at: Sequence[str], flow: ArrayReads
 ) -> list[tuple[str, ...]]:
     """Return the equations that each kernel feeds, none for a kernel that computes some itself.
 
@@ -150,7 +150,7 @@ def read(
     with without_collections():
         module = parse(text)
         walked = walk(module, platform=platform, trips=trips)
-        program = collectives.Program(
+        program = collectives.PartitionedProgram(
             module, device_count(module.header), tuple(meshes), frozenset(communicates)
         )
         describer = _Describer(walked, program, capability, workspace)
@@ -185,7 +185,7 @@ def _graph(
 
 
 def _kernels(
-    walked: Walk, flow: Flow, barriers: Iterable[str], describer: _Describer
+    walked: Walk, flow: ArrayReads, barriers: Iterable[str], describer: _Describer
 ) -> tuple[Kernel, ...]:
     """Return the kernels of a module, in the order in which they run."""
     units = walked.units
@@ -215,7 +215,7 @@ class _Describer:
     def __init__(
         self,
         walked: Walk,
-        program: collectives.Program,
+        program: collectives.PartitionedProgram,
         capability: str,
         workspace: int | None,
     ) -> None:
@@ -333,7 +333,7 @@ def _outputs(instruction: Instruction) -> tuple[Value, ...]:
             return values[:-1] if _workspace(instruction) else values
 
 
-def _constants(module: Module, own: frozenset[str]) -> tuple[Constant, ...]:
+def _constants(module: HloModule, own: frozenset[str]) -> tuple[Constant, ...]:
     """Return the constants; those without the size and dtype of one in `own` are folded."""
     sizes = {(dtype(text), elements(text)) for text in own}
     return tuple(

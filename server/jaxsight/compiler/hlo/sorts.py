@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.hlo.shapes import arrays, sizes
-from jaxsight.hlo.text import Computation, Instruction, Module, aliases
+from jaxsight.hlo.text import Computation, HloModule, Instruction, aliases
 from jaxsight.targets.chips import gpus
 from jaxsight.wire.kernel_graph import Value
 
@@ -148,7 +148,7 @@ def radix_sort(instruction: Instruction, capability: str = "") -> RadixSort | No
 
 
 def launches(
-    module: Module, computation: Computation, fused: Fused, platform: str, capability: str
+    module: HloModule, computation: Computation, fused: Fused, platform: str, capability: str
 ) -> Launches | None:
     """Count the launches of an instruction that is a sort, or a fusion of one.
 
@@ -221,7 +221,7 @@ def separate_stages(length: int, tile: int) -> int:
     return sum(1 + stage - fits for stage in range(fits, (length - 1).bit_length()))
 
 
-def _is_kept(module: Module, computation: Computation, name: str) -> bool:
+def _is_kept(module: HloModule, computation: Computation, name: str) -> bool:
     """Return whether an operand's buffer is certain not to be reused for the result.
 
     That applies to constants, and to arguments that were not donated.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from jaxsight.compiler.hlo.host_moves import Move, moves
 from jaxsight.hlo.shapes import arrays, is_tiled
-from jaxsight.hlo.text import Computation, Instruction, Module
+from jaxsight.hlo.text import Computation, HloModule, Instruction
 from jaxsight.text.names import name_set
 from jaxsight.wire.kernel_graph import Branch, Loop
 
@@ -69,13 +69,13 @@ class Moving:
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class ComputationRun:
     """A run of a computation."""
 
     computation: Computation
     units: dict[str, int] = field(default_factory=dict)
     """Units of its instructions, by name."""
-    calls: dict[str, list[Call]] = field(default_factory=dict)
+    calls: dict[str, list[ComputationRun]] = field(default_factory=dict)
     """Inner runs by the name of the calling instruction; those of bodies are before conditions."""
     loops: dict[str, int] = field(default_factory=dict)
     """Loops of its while instructions, by name."""
@@ -85,7 +85,7 @@ class Call:
 class Walk:
     """The result: units, loops and branches of a module."""
 
-    module: Module
+    module: HloModule
     platform: str = "cpu"
     trips: Mapping[str, int] = field(default_factory=dict)
     units: list[Unit] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Walk:
     branches: list[Branch] = field(default_factory=list)
     transfers: int = 0
     moving: list[Moving] = field(default_factory=list)
-    top: Call | None = None
+    top: ComputationRun | None = None
     computations: dict[str, Computation | None] = field(default_factory=dict)
     """The computations that run, besides the entry."""
     notes: list[str] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Walk:
 
 @dataclass(slots=True)
 class _Position:
-    call: Call
+    call: ComputationRun
     rest: Iterator[Instruction]
     loops: tuple[int, ...] = ()
     branch: int = -1
@@ -114,7 +114,9 @@ class _Position:
     at_least: int = 1
 
 
-def walk(module: Module, *, platform: str = "cpu", trips: Mapping[str, int] | None = None) -> Walk:
+def walk(
+    module: HloModule, *, platform: str = "cpu", trips: Mapping[str, int] | None = None
+) -> Walk:
     """Follow the entry computation.
 
     Args:
@@ -125,7 +127,7 @@ def walk(module: Module, *, platform: str = "cpu", trips: Mapping[str, int] | No
     walked = Walk(module, platform=platform, trips=trips or {})
     if module.entry is None:
         return walked
-    walked.top = Call(module.entry)
+    walked.top = ComputationRun(module.entry)
     # An explicit stack, as loops may be nested deeper than Python's recursion limit.
     stack = [_Position(walked.top, iter(module.entry.instructions))]
     while stack:
@@ -203,7 +205,7 @@ def _launch(walked: Walk, position: _Position, instruction: Instruction) -> None
     walked.units.append(unit)
 
 
-def is_end_of_async(instruction: Instruction, module: Module) -> bool:
+def is_end_of_async(instruction: Instruction, module: HloModule) -> bool:
     """Return whether a TPU's fusion only waits for the end of a collective beside other fusions."""
     if instruction.attribute("kind") != "kCustom" or not is_tiled(instruction.shape):
         return False
@@ -284,7 +286,7 @@ def _run(
         return None
     most, least = times
     return _Position(
-        Call(computation),
+        ComputationRun(computation),
         iter(computation.instructions),
         position.loops if loops is None else loops,
         position.branch if branch is None else branch,

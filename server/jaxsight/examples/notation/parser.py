@@ -16,9 +16,9 @@ from jaxsight.examples.notation.values import (
     BY_NAME,
     HOST,
     KEY_IMPLEMENTATIONS,
-    Array,
+    ArrayNode,
     Key,
-    Literal,
+    LiteralNode,
     Node,
     TreeNode,
     is_literal,
@@ -171,7 +171,7 @@ class _Parser:
             help="write an array such as `f32[8, 16]`, a pytree of arrays, or a literal",
         )
 
-    def _array(self, start: int, *, weak: bool) -> Array:
+    def _array(self, start: int, *, weak: bool) -> ArrayNode:
         token = self.reader.token
         after = self.reader.peek()
         if token.text not in BY_NAME and not after.is_("["):
@@ -199,7 +199,7 @@ class _Parser:
             )
         shape, division = read_shape(self.reader)
         range = self.reader.range_from(start)
-        return Array(BY_NAME[token.text], shape, weak, division, on_host, range)
+        return ArrayNode(BY_NAME[token.text], shape, weak, division, on_host, range)
 
     def _not_a_value(self, token: Token, after: Token) -> Malformed:
         name = token.text
@@ -285,7 +285,7 @@ class _Parser:
                 return TreeNode("tuple", tuple(children), range=range)
             case _ if mapping or not children:
                 return TreeNode("dict", tuple(children), tuple(map(show, keys)), range)
-        return Literal("{" + ", ".join(map(show, children)) + "}", range)
+        return LiteralNode("{" + ", ".join(map(show, children)) + "}", range)
 
     def _dict_key(self, key: Node, before: list[Node]) -> Node:
         if not _hashable(key):
@@ -296,7 +296,7 @@ class _Parser:
             raise malformed(key.range, message, "remove one of the items", CONFLICT)
         return key
 
-    def _literal(self) -> Literal:
+    def _literal(self) -> LiteralNode:
         first = self.reader.token
         match first.kind:
             case "string":
@@ -316,7 +316,7 @@ class _Parser:
         except (SyntaxError, ValueError) as error:
             range = self.reader.range_from(first.start)
             raise malformed(range, *python_error(error, "Python literal")) from error
-        return Literal(source, self.reader.range_from(first.start))
+        return LiteralNode(source, self.reader.range_from(first.start))
 
     def _string(self) -> str:
         token = self.reader.token
@@ -343,7 +343,7 @@ class _Parser:
 
 def _hashable(node: Node) -> bool:
     match node:
-        case Literal(source):
+        case LiteralNode(source):
             return not source.startswith("{")
         case TreeNode("tuple", children):
             return all(map(_hashable, children))

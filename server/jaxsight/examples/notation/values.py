@@ -137,7 +137,7 @@ Division = tuple[tuple[Axis, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class ArrayNode:
     """`f32[4@data, D]`; `dtype` is NumPy's name.
 
     `weak` is written `~f32[]`, and an array in the memory of the host `f32<host>[8]`, as JAX prints
@@ -163,7 +163,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class LiteralNode:
     """A Python literal, as its source."""
 
     source: str
@@ -180,18 +180,18 @@ class TreeNode:
     range: Range = field(default=_NOWHERE, compare=False)
 
 
-Node = Array | Key | Literal | TreeNode
+Node = ArrayNode | Key | LiteralNode | TreeNode
 
 
 def show(node: Node) -> str:
     """Return the node as one line of the notation."""
     match node:
-        case Array(dtype, shape, weak, division, on_host):
+        case ArrayNode(dtype, shape, weak, division, on_host):
             memory = f"<{HOST}>" if on_host else ""
             return f"{'~' if weak else ''}{short(dtype)}{memory}[{_shape(shape, division)}]"
         case Key(implementation, shape, division):
             return f"key<{KEY_TAGS[implementation]}>[{_shape(shape, division)}]"
-        case Literal(source):
+        case LiteralNode(source):
             return source
         case TreeNode("dict", children, keys):
             pairs = zip(keys, children, strict=True)
@@ -242,33 +242,33 @@ def _binding(size: Size) -> int:
 def is_literal(node: Node) -> bool:
     """Return whether a node contains no array: such a value is passed as it is."""
     match node:
-        case Literal():
+        case LiteralNode():
             return True
         case TreeNode(_, children):
             return all(map(is_literal, children))
     return False
 
 
-def arrays_of(node: Node) -> Iterator[Array | Key]:
+def arrays_of(node: Node) -> Iterator[ArrayNode | Key]:
     """Yield the arrays and keys in a node."""
     match node:
-        case Array() | Key():
+        case ArrayNode() | Key():
             yield node
         case TreeNode(_, children):
             for child in children:
                 yield from arrays_of(child)
-        case Literal():
+        case LiteralNode():
             return
 
 
 def with_sizes(node: Node, size_of: Callable[[Size], Size]) -> Node:
     """Return a node with other sizes of its arrays."""
     match node:
-        case Array(shape=shape) | Key(shape=shape):
+        case ArrayNode(shape=shape) | Key(shape=shape):
             return replace(node, shape=tuple(map(size_of, shape)))
         case TreeNode(children=children):
             return replace(node, children=tuple(with_sizes(c, size_of) for c in children))
-        case Literal():
+        case LiteralNode():
             return node
 
 
@@ -295,7 +295,7 @@ def names_in(size: Size) -> tuple[str, ...]:
 def to_spec(node: Node, value_of: Callable[[Size], int]) -> InputSpec:
     """Return the node with all sizes resolved, as the tracer takes it."""
     match node:
-        case Array(dtype, shape, weak, division, on_host):
+        case ArrayNode(dtype, shape, weak, division, on_host):
             return ArraySpec(dtype, tuple(map(value_of, shape)), weak, _spec(division), on_host)
         case Key(implementation, shape, division):
             return KeySpec(implementation, tuple(map(value_of, shape)), _spec(division))
@@ -303,7 +303,7 @@ def to_spec(node: Node, value_of: Callable[[Size], int]) -> InputSpec:
             return ValueSpec(show(node), literal=True)
         case TreeNode(kind, children, keys):
             return TreeSpec(kind, tuple(to_spec(child, value_of) for child in children), keys)
-        case Literal():
+        case LiteralNode():
             raise AssertionError("a literal is one")
 
 

@@ -21,7 +21,7 @@ from jaxsight.text.parsing import expression_in
 # member here, a row in `ROWS`, a case in `writing.ExampleWriter`.
 
 
-class Kind(Enum):
+class ParameterKind(Enum):
     """A kind of parameter, constructor argument or field."""
 
     UNKNOWN = auto()
@@ -52,15 +52,24 @@ class Kind(Enum):
 class What:
     """A kind, and its detail: the name of a class, the source of a literal."""
 
-    kind: Kind
+    kind: ParameterKind
     detail: str = ""
 
     def __bool__(self) -> bool:
-        return self.kind is not Kind.UNKNOWN
+        return self.kind is not ParameterKind.UNKNOWN
 
 
-UNKNOWN = What(Kind.UNKNOWN)
-PLAIN = frozenset((Kind.INTEGER, Kind.FLOAT, Kind.FLAG, Kind.STRING, Kind.LITERAL, Kind.NONE))
+UNKNOWN = What(ParameterKind.UNKNOWN)
+PLAIN = frozenset(
+    (
+        ParameterKind.INTEGER,
+        ParameterKind.FLOAT,
+        ParameterKind.FLAG,
+        ParameterKind.STRING,
+        ParameterKind.LITERAL,
+        ParameterKind.NONE,
+    )
+)
 """Kinds whose examples are Python literals."""
 
 # The kind of parameter that an annotation names.
@@ -73,29 +82,29 @@ _CLASS = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:\[.*\])?", re.DOTALL)
 _UNION = re.compile(r"^(?:\w+\.)*(?:Union|Annotated|Final)\[(.*)\]$", re.DOTALL)
 _ANYTHING = frozenset(("", "Any", "object", "typing.Any", "tp.Any", "t.Any"))
 _BUILT_IN = {
-    "int": What(Kind.INTEGER),
-    "float": What(Kind.FLOAT),
-    "bool": What(Kind.FLAG),
-    "str": What(Kind.STRING),
-    "complex": What(Kind.LITERAL, "1j"),
-    "bytes": What(Kind.LITERAL, "b''"),
-    "None": What(Kind.NONE),
+    "int": What(ParameterKind.INTEGER),
+    "float": What(ParameterKind.FLOAT),
+    "bool": What(ParameterKind.FLAG),
+    "str": What(ParameterKind.STRING),
+    "complex": What(ParameterKind.LITERAL, "1j"),
+    "bytes": What(ParameterKind.LITERAL, "b''"),
+    "None": What(ParameterKind.NONE),
 }
 _ROWS = tuple(
     (re.compile(pattern, re.DOTALL), kind)
     for pattern, kind in (
-        (r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b", Kind.OTHER),
-        (r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)", Kind.OTHER),
-        (r"(?i:^(?:\w+\.)*(?:DType\w*|dtype)(?:\s*\|.*)?$)", Kind.DTYPE),
-        (rf"^(?:\w+\.)*Shape(?:\s*\|.*)?$|{_LIST}\[int\b", Kind.OTHER),
-        (r"^(?:\w+\.)*(?:PRNGKey|KeyArray|PRNGKeyArray|RandomKey)\b", Kind.KEY),
-        (rf"^(?!.*tuple)(?!.*Tuple){_LIST}\[.*(?:Array|ndarray)", Kind.OTHER),
+        (r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b", ParameterKind.OTHER),
+        (r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)", ParameterKind.OTHER),
+        (r"(?i:^(?:\w+\.)*(?:DType\w*|dtype)(?:\s*\|.*)?$)", ParameterKind.DTYPE),
+        (rf"^(?:\w+\.)*Shape(?:\s*\|.*)?$|{_LIST}\[int\b", ParameterKind.OTHER),
+        (r"^(?:\w+\.)*(?:PRNGKey|KeyArray|PRNGKeyArray|RandomKey)\b", ParameterKind.KEY),
+        (rf"^(?!.*tuple)(?!.*Tuple){_LIST}\[.*(?:Array|ndarray)", ParameterKind.OTHER),
         (
             r"\b(?:\w*PyTree\w*|\w*Params|\w*Updates|\w*ArrayTree|\w*Pytree|Gradients?)\b",
-            Kind.OTHER,
+            ParameterKind.OTHER,
         ),
-        (r"^(?!.*\bArray(?:Like)?\b).*\b(?:\w*ScalarLike|\w*Scalar|float)\b", Kind.SCALAR),
-        (_ARRAYS, Kind.ARRAY),
+        (r"^(?!.*\bArray(?:Like)?\b).*\b(?:\w*ScalarLike|\w*Scalar|float)\b", ParameterKind.SCALAR),
+        (_ARRAYS, ParameterKind.ARRAY),
     )
 )
 """The first row whose pattern is found decides."""
@@ -104,7 +113,7 @@ _ROWS = tuple(
 def kind_in(annotation: str | None, names: ModuleScope, depth: int = 0) -> What:
     """Return what an annotation says, with the definitions of the names in it."""
     what = _kind_written(annotation)
-    if what.kind is not Kind.OBJECT or depth > _DEEPEST:
+    if what.kind is not ParameterKind.OBJECT or depth > _DEEPEST:
         return what
     definition = names.find(what.detail)
     match definition.node if definition is not None else None:
@@ -131,14 +140,14 @@ def _kind_written(annotation: str | None) -> What:
     if first in _BUILT_IN and not re.search(_ARRAYS, text):
         return _BUILT_IN[first]
     if (choice := _first_choice(first)) is not None:
-        return What(Kind.LITERAL, choice)
+        return What(ParameterKind.LITERAL, choice)
     if (union := _UNION.match(text)) is not None:
         return _of_union(union.group(1))
     for pattern, kind in _ROWS:
         if pattern.search(text):
             return What(kind)
     if _CLASS.fullmatch(first):
-        return What(Kind.OBJECT, first.partition("[")[0])
+        return What(ParameterKind.OBJECT, first.partition("[")[0])
     return UNKNOWN
 
 
@@ -152,9 +161,9 @@ def _of_union(inside: str) -> What:
     tree = expression_in(inside)
     parts = tree.elts if isinstance(tree, ast.Tuple) else [tree] if tree is not None else []
     every = [what for part in parts if (what := _kind_written(ast.unparse(part)))]
-    every = [what for what in every if what.kind is not Kind.NONE]
-    arrays = [what for what in every if what.kind in (Kind.ARRAY, Kind.SCALAR)]
-    plain = [what for what in every if what.kind is not Kind.OBJECT]
+    every = [what for what in every if what.kind is not ParameterKind.NONE]
+    arrays = [what for what in every if what.kind in (ParameterKind.ARRAY, ParameterKind.SCALAR)]
+    plain = [what for what in every if what.kind is not ParameterKind.OBJECT]
     return next(iter((*arrays, *plain, *every)), UNKNOWN)
 
 
@@ -204,7 +213,7 @@ class Clues:
         """Return whether a pattern of `names` matches the whole name."""
         return pattern.fullmatch(self.name) is not None
 
-    def is_annotated(self, *kinds: Kind) -> bool:
+    def is_annotated(self, *kinds: ParameterKind) -> bool:
         return self.annotated.kind in kinds
 
     @property
@@ -254,24 +263,24 @@ SCALAR = re.compile(
 )
 
 
-Row = tuple[Callable[[Clues], object], Kind | What | Callable[[Clues], What]]
+Row = tuple[Callable[[Clues], object], ParameterKind | What | Callable[[Clues], What]]
 
 
 def kind_of(clues: Clues) -> What:
     """Return what a parameter is."""
     for holds, kind in ROWS:
         if holds(clues):
-            if isinstance(kind, Kind):
+            if isinstance(kind, ParameterKind):
                 return What(kind)
             return kind if isinstance(kind, What) else kind(clues)
-    return What(Kind.ARRAY)
+    return What(ParameterKind.ARRAY)
 
 
 def _annotated(clues: Clues) -> What:
     return clues.annotated
 
 
-_SAID = PLAIN | {Kind.DTYPE, Kind.KEY}
+_SAID = PLAIN | {ParameterKind.DTYPE, ParameterKind.KEY}
 """Annotations that names do not change."""
 
 ROWS: tuple[Row, ...] = (
@@ -282,37 +291,40 @@ ROWS: tuple[Row, ...] = (
             and not c.is_argument
             and any(map(QUERY.fullmatch, c.siblings))
         ),
-        Kind.ARRAY,
+        ParameterKind.ARRAY,
     ),
-    (lambda c: c.is_argument and c.named(RNGS), Kind.RNGS),
-    (lambda c: c.is_unneeded, Kind.NONE),
+    (lambda c: c.is_argument and c.named(RNGS), ParameterKind.RNGS),
+    (lambda c: c.is_unneeded, ParameterKind.NONE),
     # Uses in the body.
-    (lambda c: c.is_annotated(Kind.OBJECT) and c.uses.called, _annotated),
-    (lambda c: c.uses.called, Kind.OTHER),
+    (lambda c: c.is_annotated(ParameterKind.OBJECT) and c.uses.called, _annotated),
+    (lambda c: c.uses.called, ParameterKind.OTHER),
     (
         lambda c: c.uses.choices and not c.uses.array,
-        lambda c: What(Kind.LITERAL, c.uses.choices[0]),
+        lambda c: What(ParameterKind.LITERAL, c.uses.choices[0]),
     ),
-    (lambda c: c.uses.random and not c.is_annotated(Kind.INTEGER), Kind.KEY),
-    (lambda c: c.uses.dtype and not c.uses.array, Kind.DTYPE),
-    (lambda c: c.uses.shape_like and c.is_annotated(Kind.INTEGER), Kind.INTEGER),
-    (lambda c: c.uses.shape_like and not c.uses.array, Kind.OTHER),
-    (lambda c: c.uses.keys and not c.uses.shape.find().least, Kind.DICT),
-    (lambda c: c.uses.axis and not c.has_axes, Kind.AXIS),
-    (lambda c: c.uses.static and not c.has_axes, Kind.INTEGER),
+    (lambda c: c.uses.random and not c.is_annotated(ParameterKind.INTEGER), ParameterKind.KEY),
+    (lambda c: c.uses.dtype and not c.uses.array, ParameterKind.DTYPE),
+    (lambda c: c.uses.shape_like and c.is_annotated(ParameterKind.INTEGER), ParameterKind.INTEGER),
+    (lambda c: c.uses.shape_like and not c.uses.array, ParameterKind.OTHER),
+    (lambda c: c.uses.keys and not c.uses.shape.find().least, ParameterKind.DICT),
+    (lambda c: c.uses.axis and not c.has_axes, ParameterKind.AXIS),
+    (lambda c: c.uses.static and not c.has_axes, ParameterKind.INTEGER),
     # The annotation, and the docstring.
     (lambda c: c.annotated.kind in _SAID, _annotated),
-    (lambda c: c.said.count and not c.has_axes, Kind.INTEGER),
+    (lambda c: c.said.count and not c.has_axes, ParameterKind.INTEGER),
     # Names and tests, where the body does not use the parameter as an array.
-    (lambda c: c.named(KEY) and not c.uses.array and not c.uses.number, Kind.KEY),
-    (lambda c: c.uses.tested and not c.uses.array and not c.uses.number, Kind.FLAG),
-    (lambda c: c.static, Kind.OTHER),
+    (lambda c: c.named(KEY) and not c.uses.array and not c.uses.number, ParameterKind.KEY),
+    (lambda c: c.uses.tested and not c.uses.array and not c.uses.number, ParameterKind.FLAG),
+    (lambda c: c.static, ParameterKind.OTHER),
     # Objects.
-    (lambda c: c.is_annotated(Kind.OBJECT) and (not c.uses.array or c.is_class), _annotated),
+    (
+        lambda c: c.is_annotated(ParameterKind.OBJECT) and (not c.uses.array or c.is_class),
+        _annotated,
+    ),
     # Arrays.
-    (lambda c: c.has_rank, Kind.ARRAY),
-    (lambda c: c.is_annotated(Kind.SCALAR, Kind.OTHER), _annotated),
-    (lambda c: c.said.scalar, Kind.SCALAR),
+    (lambda c: c.has_rank, ParameterKind.ARRAY),
+    (lambda c: c.is_annotated(ParameterKind.SCALAR, ParameterKind.OTHER), _annotated),
+    (lambda c: c.said.scalar, ParameterKind.SCALAR),
     # At most one use as an array, seen in both passes of `inference`.
-    (lambda c: c.named(SCALAR) and not c.has_axes and c.uses.array <= 2, Kind.SCALAR),
+    (lambda c: c.named(SCALAR) and not c.has_axes and c.uses.array <= 2, ParameterKind.SCALAR),
 )

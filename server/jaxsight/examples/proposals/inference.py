@@ -13,9 +13,9 @@ from jaxsight.examples.binding import Signature
 from jaxsight.examples.docstrings.lines import read_docstring
 from jaxsight.examples.notation.parser import parse_example
 from jaxsight.examples.notation.values import (
-    Array,
+    ArrayNode,
     Key,
-    Literal,
+    LiteralNode,
     NamedSize,
     Node,
     Number,
@@ -23,7 +23,7 @@ from jaxsight.examples.notation.values import (
     TreeNode,
 )
 from jaxsight.examples.problems import Malformed
-from jaxsight.examples.proposals.clues import Clues, Kind, What, kind_of
+from jaxsight.examples.proposals.clues import Clues, ParameterKind, What, kind_of
 from jaxsight.examples.proposals.interpreting.evidence import (
     Const,
     Dim,
@@ -87,7 +87,7 @@ def infer(
             said=words.get(p.name, Described()),
             static=p.name in function.static_names,
         )
-        what = What(Kind.OBJECT, signature.class_name) if is_self else kind_of(clues)
+        what = What(ParameterKind.OBJECT, signature.class_name) if is_self else kind_of(clues)
         writers[p.name] = ExampleWriter(clues, what, sizing, p.name)
     for writer in writers.values():
         writer.settle()
@@ -147,7 +147,7 @@ class _Facts:
         for _ in range(_PASSES):
             interpreter.interpret(node, self._values)
             for name, said in words.items():
-                if name in self.evidence and not isinstance(self._declared.get(name), Array):
+                if name in self.evidence and not isinstance(self._declared.get(name), ArrayNode):
                     self._say(self.evidence[name].shape, said)
             for facts in self.evidence.values():
                 for each in (facts, *facts.keys.values()):
@@ -157,7 +157,7 @@ class _Facts:
     def _declare(self, name: str, facts: Evidence, declared: Node) -> None:
         """Take an example that is given, or that a jaxtyping annotation describes."""
         match declared:
-            case Array(dtype, sizes):
+            case ArrayNode(dtype, sizes):
                 facts.shape.set_rank(len(sizes))
                 facts.integer = facts.integer or dtype.startswith(("int", "uint"))
                 for i, size in enumerate(sizes):
@@ -167,7 +167,7 @@ class _Facts:
             case TreeNode("dict", children, keys):
                 for key, child in zip(keys, children, strict=True):
                     self._declare(key, facts.key(key), child)
-            case Literal(text) if (constant := _constant(text)) is not None:
+            case LiteralNode(text) if (constant := _constant(text)) is not None:
                 self._values[name] = constant
 
     def _dim(self, size: Size) -> Dim:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 
 from jaxsight.examples.annotations import example_of
-from jaxsight.examples.notation.values import Array
-from jaxsight.examples.proposals.clues import Clues, Kind, What, kind_of
+from jaxsight.examples.notation.values import ArrayNode
+from jaxsight.examples.proposals.clues import Clues, ParameterKind, What, kind_of
 from jaxsight.examples.proposals.interpreting.evidence import Dim, Evidence, Shape
 from jaxsight.examples.proposals.interpreting.interpretation import uses_in
 from jaxsight.examples.proposals.proposal import (
@@ -245,10 +245,10 @@ _SIDE = 8
 """The sizes of the arrays of an object: that of the last axis of other arrays."""
 _FEW = re.compile(r"head|layer|depth|block|group|spatial")
 _LITERALS = {
-    Kind.AXIS: "-1",
-    Kind.FLAG: "True",
-    Kind.STRING: "'name'",
-    Kind.NONE: "None",
+    ParameterKind.AXIS: "-1",
+    ParameterKind.FLAG: "True",
+    ParameterKind.STRING: "'name'",
+    ParameterKind.NONE: "None",
 }
 """The kinds with one example."""
 
@@ -268,18 +268,18 @@ class ExampleWriter:
         """Find out whether the text tells all ranks, before arrays that meet get the same ones."""
         uses = self.clues.uses
         match self.what.kind:
-            case Kind.SCALAR:
+            case ParameterKind.SCALAR:
                 uses.shape.set_rank(0)
-            case Kind.ARRAY:
+            case ParameterKind.ARRAY:
                 self.is_guess = not self.clues.has_rank
-            case Kind.DICT:
+            case ParameterKind.DICT:
                 self.is_guess = any(map(_is_unranked, uses.keys.values()))
-            case Kind.OTHER:
+            case ParameterKind.OTHER:
                 self.is_guess = True
 
     def take_shapes(self) -> None:
         """Add the shapes of the example to those that sizes are chosen for."""
-        if self.what.kind in (Kind.ARRAY, Kind.DICT):
+        if self.what.kind in (ParameterKind.ARRAY, ParameterKind.DICT):
             self.sizing.add(self.clues.name, self.clues.uses)
 
     def example(self) -> Guess:
@@ -288,36 +288,36 @@ class ExampleWriter:
         match kind:
             case _ if kind in _LITERALS:
                 return LiteralGuess(_LITERALS[kind])
-            case Kind.OTHER if clues.static:
+            case ParameterKind.OTHER if clues.static:
                 return LiteralGuess("2")
-            case Kind.LITERAL:
+            case ParameterKind.LITERAL:
                 return LiteralGuess(self.what.detail)
-            case Kind.KEY:
+            case ParameterKind.KEY:
                 return LiteralGuess("key<fry>[]")
-            case Kind.SCALAR if not clues.is_argument:
+            case ParameterKind.SCALAR if not clues.is_argument:
                 return ArrayGuess((), self._dtype)
-            case Kind.SCALAR | Kind.FLOAT:
+            case ParameterKind.SCALAR | ParameterKind.FLOAT:
                 return LiteralGuess("0.5" if clues.is_argument else "1.0")
-            case Kind.INTEGER:
+            case ParameterKind.INTEGER:
                 is_few = not clues.is_argument or _FEW.search(clues.name)
                 return LiteralGuess("2" if is_few else str(_SIDE))
-            case Kind.DICT:
+            case ParameterKind.DICT:
                 return _keyed(clues.uses, self.sizing, self.place)
-            case Kind.OBJECT:
+            case ParameterKind.OBJECT:
                 made = Constructor(clues, clues.uses.members).expression(self.what.detail)
                 self.is_guess |= not made
                 return ExpressionGuess(made or f"{self.what.detail}()")
-            case Kind.DTYPE:
+            case ParameterKind.DTYPE:
                 numpy = clues.numpy
                 return ExpressionGuess(f"{numpy}.float32") if numpy else LiteralGuess("'float32'")
-            case Kind.RNGS:
+            case ParameterKind.RNGS:
                 nnx = clues.names.alias("flax.nnx")
                 return ExpressionGuess(f"{nnx}.Rngs(0)") if nnx else LiteralGuess("None")
         return self._array()
 
     def _array(self) -> ArrayGuess:
         declared = example_of(self.clues.annotation)
-        dtype = declared.dtype if isinstance(declared, Array) else self._dtype
+        dtype = declared.dtype if isinstance(declared, ArrayNode) else self._dtype
         return ArrayGuess(self.sizing.shape(self.place), dtype)
 
     @property
@@ -392,18 +392,18 @@ def _argument(clues: Clues, depth: int) -> str:
     """Return the source of an argument of a constructor; empty if the text does not tell it."""
     what = kind_of(clues)
     match what.kind:
-        case Kind.OBJECT:
+        case ParameterKind.OBJECT:
             within = (what.detail, f"{clues.prefix}.{what.detail}")
             made = (Constructor(clues, {}).expression(each, depth + 1) for each in within)
             return next(filter(None, made), "")
-        case Kind.KEY:
+        case ParameterKind.KEY:
             random = clues.names.alias("jax.random")
             return f"{random}.key(0)" if random else ""
-        case Kind.ARRAY:
+        case ParameterKind.ARRAY:
             declared = example_of(clues.annotation)
             root = clues.uses.shape.find()
             rank = root.rank if root.rank is not None else root.likely
-            rank = len(declared.shape) if isinstance(declared, Array) else rank
+            rank = len(declared.shape) if isinstance(declared, ArrayNode) else rank
             if rank is None or not clues.numpy:
                 return ""
             rest = ", dtype=int" if clues.uses.integer else ""

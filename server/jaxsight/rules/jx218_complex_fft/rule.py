@@ -17,7 +17,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.source.text import Edit, Range
 from jaxsight.wire.primitives import ELEMENTWISE, SHAPED
-from jaxsight.wire.program import Step, Value
+from jaxsight.wire.program import ProgramValue, Step
 
 RULE = Rule(__name__, "Complex FFT of real numbers.", severity="information")
 
@@ -175,7 +175,7 @@ _SYMMETRIC = _EVEN | _ODD | (ELEMENTWISE - {"nextafter"})
 """Of those that are in neither set, results have it where all operands are like transforms."""
 
 
-def _of_number(value: Value) -> int:
+def _of_number(value: ProgramValue) -> int:
     """Return the symmetry of one number, the same for all frequencies."""
     if value.elements != 1:
         return 0

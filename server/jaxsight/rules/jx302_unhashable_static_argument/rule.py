@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import given
 from jaxsight.rules.wording import quoted
@@ -28,7 +28,7 @@ _OTHERS = {
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize JAX's `ValueError` by its first words."""
     if not error.message.startswith("Non-hashable static arguments are not supported"):
         return None

@@ -30,7 +30,7 @@ from jaxsight.text.names import bound_in, read_in
 from jaxsight.text.units import count
 from jaxsight.wire.chunks import Span
 from jaxsight.wire.primitives import JITS
-from jaxsight.wire.program import LITERAL, Step, Value
+from jaxsight.wire.program import LITERAL, ProgramValue, Step
 
 RULE = Rule(
     __name__, "Call site triggers repeated recompilation.", severity="warning", always=False
@@ -51,7 +51,7 @@ class _Calls:
     span: Span
     arguments: Sequence[str]
     """By operand: the argument as it is written; nothing where that is not known."""
-    types: Sequence[tuple[Value, ...]]
+    types: Sequence[tuple[ProgramValue, ...]]
     """Of the operands of each call."""
 
     @staticmethod
@@ -138,7 +138,7 @@ def find_in_traces(view: ProgramView) -> Iterator[Violation | None]:
         yield calls.begin_otherwise() or calls.end_smaller() or calls.differ_often()
 
 
-def _types(values: Sequence[Value]) -> list[tuple[str, tuple[int, ...], bool]]:
+def _types(values: Sequence[ProgramValue]) -> list[tuple[str, tuple[int, ...], bool]]:
     return [(value.dtype, value.shape, value.weak) for value in values]
 
 

@@ -30,7 +30,7 @@ from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.rules.program.intervals.interval import limits
 from jaxsight.rules.program.matrices import product
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import (
     Expression,
@@ -262,7 +262,7 @@ _TOO_LARGE = re.compile(
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize the `OverflowError` of a Python integer that does not fit in its dtype."""
     match = _TOO_LARGE.search(error.message)
     if match is None or not error.is_a("OverflowError"):

@@ -13,7 +13,7 @@ from itertools import combinations
 from jaxsight.rules.differences import shape_text
 from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import parsed_statement, unpacked
 from jaxsight.rules.wording import fitting, quoted, short
@@ -34,7 +34,7 @@ ERRORS = ErrorTable("TypeError", "ValueError", "IndexError")
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize values that are unpacked, then JAX's own errors."""
     match parsed_statement(error.line.strip()):
         case ast.Assign(value=value) if error.is_key(value):
@@ -42,7 +42,7 @@ def explain(error: Raised) -> Violation | None:
     return _of_unpacked(error) or ERRORS.explain(error)
 
 
-def _of_unpacked(error: Raised) -> Violation | None:
+def _of_unpacked(error: RaisedError) -> Violation | None:
     """Return what is said of an array that is unpacked into another number of names."""
     if (parts := unpacked(error.line)) is None:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from jaxsight.rules.error_table import ErrorTable, Matched
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted, short
 
@@ -19,12 +19,12 @@ ERRORS = ErrorTable("ValueError")
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize calls whose operands are not where `einsum` looks for them, then JAX's errors."""
     return _of_operands(error) or ERRORS.explain(error)
 
 
-def _of_operands(error: Raised) -> Violation | None:
+def _of_operands(error: RaisedError) -> Violation | None:
     """Return what is said of operands in a list, or before the subscripts.
 
     JAX then takes them for NumPy arrays, or for the subscripts.

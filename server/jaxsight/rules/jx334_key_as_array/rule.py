@@ -9,7 +9,7 @@ from itertools import islice
 
 from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import name_of, unpacked
 from jaxsight.rules.wording import quoted, short
@@ -28,12 +28,12 @@ ERRORS = ErrorTable("TypeError", "ValueError", "IndexError", dtype_note=_DTYPE, 
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize keys that are unpacked, then JAX's own errors."""
     return _of_unpacked(error) or ERRORS.explain(error)
 
 
-def _of_unpacked(error: Raised) -> Violation | None:
+def _of_unpacked(error: RaisedError) -> Violation | None:
     """Return what is said of a key, or the keys of `split`, unpacked into other names."""
     if (parts := unpacked(error.line)) is None:
         return None

@@ -13,7 +13,7 @@ from jaxsight.rules.failure_text import assigns_item, aval, culprits
 from jaxsight.rules.fixing import constants
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.in_place import in_place
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import cut
 from jaxsight.source.text import Edit, Range
@@ -24,7 +24,7 @@ RULE = Rule(
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize JAX's conversion errors and the two `TypeError`s that mean the same."""
     advice = _advice(error, " ".join(error.expression.split()), error.line.strip())
     if advice is None:
@@ -54,7 +54,7 @@ _IN_PYTHON = "uses {} where Python needs its value"
 _SIZES = "sizes of arrays must be known while tracing"
 
 
-def _advice(error: Raised, text: str, line: str) -> _Advice | None:
+def _advice(error: RaisedError, text: str, line: str) -> _Advice | None:
     message = error.message
     if error.is_a("TracerBoolConversionError"):
         return _of_bool(text, line, is_scalar=aval(error.failure)[-2:] in ("", "[]"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 
 RULE = Rule(__name__, "Traced value used outside the function that created it.")
@@ -19,7 +19,7 @@ _CREATED = re.compile(
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize `UnexpectedTracerError` and the report of the leak checker."""
     if error.is_a("TraceContextError") and error.failure.type.startswith("flax."):
         return Violation(

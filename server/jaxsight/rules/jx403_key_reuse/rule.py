@@ -28,7 +28,7 @@ from jaxsight.rules.jx403_key_reuse.untraced import (
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import ModuleViolation, Rule, Violation
 from jaxsight.rules.text.expressions import reads_of
 from jaxsight.rules.text.jitted import jitted_module
@@ -60,7 +60,7 @@ Token = object
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize the error of JAX's key-reuse checker (`jax_debug_key_reuse`)."""
     if not error.is_a("KeyReuseError"):
         return None

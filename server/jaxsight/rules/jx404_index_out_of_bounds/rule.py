@@ -15,7 +15,7 @@ from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.rules.program.intervals.interval import Interval, summed
 from jaxsight.rules.program.intervals.moves import index_before_wrapping
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import parsed
 from jaxsight.wire.primitives import ELEMENTWISE, MOVES, SCATTERS, SHAPED
@@ -49,7 +49,7 @@ choice: fewer report reads that are masked later, more excuse them by masks of s
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize `IndexError`s about bounds, not those about too many indices."""
     if not error.is_a("IndexError") or not re.search("out of (bounds|range)", error.message):
         return None

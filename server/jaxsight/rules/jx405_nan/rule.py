@@ -14,7 +14,7 @@ from jaxsight.rules.jx405_nan.points import Gradients, Point
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import has_rule, is_flat
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import same
 from jaxsight.rules.wording import MOST, quoted
@@ -31,7 +31,7 @@ _NAMES = 3
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize the `FloatingPointError` of JAX's NaN and infinity checkers."""
     if not error.is_a("FloatingPointError"):
         return None

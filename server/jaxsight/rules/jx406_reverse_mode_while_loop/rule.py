@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 
 RULE = Rule(__name__, "Reverse-mode differentiation of a loop of unknown length.")
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize JAX's `ValueError` by its first words."""
     if not error.message.startswith(
         "Reverse-mode differentiation does not work for lax.while_loop"

@@ -12,7 +12,7 @@ from jaxsight.meshes.divided import divided_type, inserted_reshards, shape_of
 from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.failure_text import first_paragraph
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted
 from jaxsight.text.inert import words
@@ -102,7 +102,7 @@ shard_map (?P<which>in_specs|out_specs) argument must be a pytree of `jax\.shard
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize errors about the specs of `shard_map`, and about explicit shardings.
 
     Axes that do not divide an argument are JX427's.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from jaxsight.rules.failure_text import assigns_item, is_a
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.fixing.in_place import in_place, shortened
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import NodeViolation, Rule, Violation
 from jaxsight.rules.text.expressions import dotted, parsed_statement, strings_in
 from jaxsight.rules.text.item_updates import (
@@ -45,7 +45,7 @@ _HELP = 60
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize JAX's errors of changes in place, and NumPy's of traced values to store."""
     message, expression, line = error.message, error.expression, error.line.strip()
     statement = parsed_statement(line)
@@ -124,7 +124,7 @@ def _deleted(statement: ast.AST | None) -> str:
             return "assign what is left: `x = jnp.delete(x, i)`, with a static `i`"
 
 
-def _stores(error: Raised) -> bool:
+def _stores(error: RaisedError) -> bool:
     """Whether NumPy was to convert a traced value."""
     if error.is_a("TracerArrayConversionError"):
         return True

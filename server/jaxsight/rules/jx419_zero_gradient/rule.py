@@ -16,7 +16,7 @@ from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import bracketed, called, parsed
 from jaxsight.rules.wording import MOST, short
 from jaxsight.wire.primitives import COMPARISONS, ROUNDINGS
-from jaxsight.wire.program import LITERAL, Step, Value
+from jaxsight.wire.program import LITERAL, ProgramValue, Step
 
 RULE = Rule(__name__, "Gradient that is zero everywhere.", severity="warning")
 
@@ -288,7 +288,7 @@ def _is_of_rule(flow: Flow, step: Step) -> bool:
     )
 
 
-def _zeros(view: ProgramView, parent: str) -> Iterator[tuple[Value, object]]:
+def _zeros(view: ProgramView, parent: str) -> Iterator[tuple[ProgramValue, object]]:
     """Yield the zeros that a program has in place of gradients, each with its place."""
     flow = view.flow
     for step in flow.steps.values():
@@ -306,7 +306,7 @@ def _zeros(view: ProgramView, parent: str) -> Iterator[tuple[Value, object]]:
             yield flow.values[number], number
 
 
-def _rank(flow: Flow, zeros: Value, number: int) -> int:
+def _rank(flow: Flow, zeros: ProgramValue, number: int) -> int:
     """Return 2 for zeros that are like a value, 1 for those that are without its batch axis."""
     value = flow.values[number]
     if zeros.dtype != value.dtype:

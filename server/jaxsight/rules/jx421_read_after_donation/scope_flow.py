@@ -14,10 +14,10 @@ from itertools import takewhile
 from jaxsight.rules.jx421_read_after_donation.variables import (
     ON_HOST,
     Dead,
+    DonatedVariables,
     Donor,
     Token,
     Tokens,
-    Variables,
     at_first,
     is_on_host,
     leaves,
@@ -62,7 +62,7 @@ class DeadRead:
     """What it holds twice, of itself."""
 
 
-class ScopeFlow(AbstractInterpreter[Variables, Tokens]):
+class ScopeFlow(AbstractInterpreter[DonatedVariables, Tokens]):
     """One scope. `reads` has the first read of a dead variable after each donation."""
 
     # A loop that never runs is not meant.
@@ -70,7 +70,7 @@ class ScopeFlow(AbstractInterpreter[Variables, Tokens]):
 
     def __init__(self, donor_of: Callable[[ast.Call], Donor | None]) -> None:
         """Follow a scope; `donor_of` returns what a call of it donates to."""
-        super().__init__(Variables())
+        super().__init__(DonatedVariables())
         self._donor_of = donor_of
         self._elements: dict[Token, tuple[Tokens, ...]] = {}
         """The values of the elements of tuples and lists."""

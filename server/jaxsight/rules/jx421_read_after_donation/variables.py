@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jaxsight.rules.text.expressions import dotted
-from jaxsight.source.abstract_interpretation.interpreter import Environment
+from jaxsight.source.abstract_interpretation.interpreter import AbstractState
 
 _NUMPY = ("np.", "numpy.", "onp.")
 
@@ -43,19 +43,19 @@ Tokens = frozenset[Token]
 
 
 @dataclass(slots=True)
-class Variables(Environment[Tokens]):
+class DonatedVariables(AbstractState[Tokens]):
     """What the variables of a scope may be bound to at one point, and which values are dead."""
 
     holds: dict[Token, Tokens] = field(default_factory=dict)
     """What containers may hold."""
     dead: dict[Token, Dead] = field(default_factory=dict)
 
-    def copy(self) -> Variables:
-        return Variables(dict(self.names), dict(self.holds), dict(self.dead))
+    def copy(self) -> DonatedVariables:
+        return DonatedVariables(dict(self.names), dict(self.holds), dict(self.dead))
 
-    def join(self, other: Variables) -> Variables:
+    def join(self, other: DonatedVariables) -> DonatedVariables:
         """Return what is known whichever way was gone: a value is dead if it is after both."""
-        joined = Environment.join(self, other)
+        joined = AbstractState.join(self, other)
         joined.dead = {token: dead for token, dead in self.dead.items() if token in other.dead}
         for token, held in other.holds.items():
             joined.holds[token] = joined.holds.get(token, frozenset()) | held

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.parsing import literal_in
 from jaxsight.wire.meshes import Spec
@@ -42,7 +42,7 @@ class _Uneven:
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize errors of shardings, and of specs of `shard_map`, that do not divide an array."""
     uneven = _of_sharding(error.message) or _of_shard_map(error.message)
     if uneven is None:

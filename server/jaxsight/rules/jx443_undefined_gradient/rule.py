@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import keyword
 from jaxsight.rules.wording import quoted, short
@@ -33,7 +33,7 @@ ERRORS = ErrorTable("TypeError", "ValueError", function=_function)
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize a gradient that is unpacked with its aux in one row, then JAX's errors."""
     if re.match(r"not enough values to unpack \(expected 3, got 2\)", error.message):
         if "value_and_grad" in error.line and "has_aux=True" in error.line:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, argument_of, dotted, keyword, strings_in
 from jaxsight.rules.text.statements import Statement, full_name, imports_of
@@ -37,7 +37,7 @@ _MAPS = frozenset({"jax.vmap", "jax.pmap"})
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize JAX's `NameError`."""
     unbound = _UNBOUND.match(error.message)
     if unbound is None or not error.is_a("NameError"):

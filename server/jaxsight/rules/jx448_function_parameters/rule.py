@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import dotted, given, name_of
 from jaxsight.rules.wording import quoted, short
@@ -45,7 +45,7 @@ _DERIVATIVES = re.compile(r"(?:^|_)(?:fwd|bwd|forward|backward|vjp|jvp)(?:$|_)")
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Recognize Python's errors about parameters, where JAX is what calls the function."""
     call = error.call
     if call is None or not error.is_a("TypeError"):

@@ -15,7 +15,7 @@ from typing import TypeVar
 from jaxsight.rules.text.expressions import Place, dotted, place_of
 from jaxsight.source.abstract_interpretation.interpreter import (
     AbstractInterpreter,
-    Environment,
+    AbstractState,
     Loop,
 )
 
@@ -141,12 +141,12 @@ def _later(moment: Instant, first: int) -> Instant:
 
 def frame_of(body: Sequence[ast.stmt]) -> ScopeFrame:
     """Return what the statements of a scope do."""
-    order = _Order(Environment())
+    order = _Order(AbstractState())
     order.run(body)
     return ScopeFrame(tuple(order.calls), tuple(order.changes), tuple(order.made.items()))
 
 
-class _Order(AbstractInterpreter[Environment[None], None]):
+class _Order(AbstractInterpreter[AbstractState[None], None]):
     """Notes when things happen; their values do not matter."""
 
     ITERATIONS = 1  # `Instant` knows of the others
@@ -155,7 +155,7 @@ class _Order(AbstractInterpreter[Environment[None], None]):
     changes: list[StateChange]
     made: dict[str, Instant]
 
-    def __init__(self, state: Environment[None]) -> None:
+    def __init__(self, state: AbstractState[None]) -> None:
         super().__init__(state)
         self.calls, self.changes, self.made = [], [], {}
         self._number = 0

@@ -22,7 +22,7 @@ from jaxsight.rules.text.statements import written
 from jaxsight.rules.wording import quoted
 from jaxsight.source.abstract_interpretation.interpreter import (
     AbstractInterpreter,
-    Environment,
+    AbstractState,
     Loop,
 )
 from jaxsight.text.names import bound_in, read_in
@@ -81,13 +81,13 @@ _HOST, _COMPUTED, _RESULT = 0, 1, 2
 """A value that the host has, one that is computed of a result, and a result of the step."""
 
 
-class _Waits(AbstractInterpreter[Environment[int], int]):
+class _Waits(AbstractInterpreter[AbstractState[int], int]):
     """Runs an iteration on which of its variables are results of its jitted functions."""
 
     ITERATIONS = 1
 
     def __init__(self, scope: NameScope, calls: JittedCalls, loop: PythonLoop) -> None:
-        super().__init__(Environment())
+        super().__init__(AbstractState())
         self._scope, self._calls = scope, calls
         self.step = ""
         """The jitted function that is called first."""

@@ -22,7 +22,7 @@ from jaxsight.rules.jx470_outdated_api.table import (
     rows,
     rows_of_call,
 )
-from jaxsight.rules.raised import Raised
+from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, SeverityName, Violation
 from jaxsight.rules.text.expressions import dotted, name_of
 from jaxsight.rules.text.statements import Imports, Statement, full_name, imports_of
@@ -60,7 +60,7 @@ class Outdated:
 
 
 @RULE.explains
-def explain(error: Raised) -> Violation | None:
+def explain(error: RaisedError) -> Violation | None:
     """Explain that the installed release does not have a name or a keyword."""
     text = error.message.strip()
     missing: list[Replacement] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.text.units import MIB
-from jaxsight.wire.program import CONSTANT, Step, Value
+from jaxsight.wire.program import CONSTANT, ProgramValue, Step
 
 LARGE = MIB
 """Bytes from which a captured array is large, a choice: lower reports each table of constants,
@@ -24,7 +24,7 @@ class CapturedArray:
     """An expression of `jnp` with the same values; empty if none is known."""
 
 
-def captured(view: ProgramView) -> Iterator[tuple[Value, Sequence[Step]]]:
+def captured(view: ProgramView) -> Iterator[tuple[ProgramValue, Sequence[Step]]]:
     """Yield the large captured arrays that are used, with the equations that read them."""
     flow = view.flow
     for number, value in enumerate(flow.values):

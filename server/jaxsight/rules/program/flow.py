@@ -14,7 +14,7 @@ from functools import cached_property
 from jaxsight.text.parsing import literal_in
 from jaxsight.wire.chunks import Span
 from jaxsight.wire.primitives import COPIES, INLINED, MOVES, RESHAPES
-from jaxsight.wire.program import CONSTANT, LITERAL, Body, Program, Step, Value
+from jaxsight.wire.program import CONSTANT, LITERAL, Body, ProgramValue, Step, TracedProgram
 
 Through = Collection[str] | Callable[[Step], bool]
 """Which equations a walk goes on through: a class of primitives, or a test of the equation."""
@@ -27,7 +27,7 @@ through all others. What lies beyond is not known."""
 class Flow:
     """Steps and values of a program, calls looked through."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: TracedProgram) -> None:
         self.values = program.values
         self.inputs = program.body.inputs
         self._same: dict[int, int] = {}
@@ -82,7 +82,7 @@ class Flow:
             number = self._same[number]
         return number
 
-    def value(self, number: int) -> Value:
+    def value(self, number: int) -> ProgramValue:
         """Return the value of a number."""
         return self.values[self.of(number)]
 

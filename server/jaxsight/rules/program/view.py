@@ -14,7 +14,7 @@ from jaxsight.rules.text.expressions import called
 from jaxsight.rules.wording import short
 from jaxsight.wire.messages.replies import Fold
 from jaxsight.wire.observations import Warned
-from jaxsight.wire.program import Program, Step
+from jaxsight.wire.program import Step, TracedProgram
 
 if TYPE_CHECKING:
     # `jaxsight explain` imports a rule without what compilers and targets need (0.1 s).
@@ -31,7 +31,7 @@ class ProgramView:
     """One traced function, and what it is on a target where that is known (`compiled`)."""
 
     name: str
-    program: Program
+    program: TracedProgram
     folds: Sequence[Fold]
     warnings: Sequence[Warned]
     quote: Callable[[str], str]

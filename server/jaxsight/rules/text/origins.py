@@ -15,8 +15,8 @@ from jaxsight.rules.text.scopes import MAPS, NOTHING, NameScope, Sources
 from jaxsight.rules.text.transformations import transformation
 from jaxsight.source.abstract_interpretation.interpreter import (
     AbstractInterpreter,
+    AbstractState,
     Comprehension,
-    Environment,
 )
 
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -104,11 +104,11 @@ class Origins:
                 return
 
 
-class _ScopeOrigins(AbstractInterpreter[Environment[Sources], Sources]):
+class _ScopeOrigins(AbstractInterpreter[AbstractState[Sources], Sources]):
     """Interprets a function on what its variables are made from."""
 
     def __init__(self, origins: Origins, scope: NameScope, names: dict[str, Sources]) -> None:
-        super().__init__(Environment(names))
+        super().__init__(AbstractState(names))
         self._origins, self._scope = origins, scope
 
     def evaluate(self, node: ast.expr) -> Sources:

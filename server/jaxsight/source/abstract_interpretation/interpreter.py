@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 @dataclass(slots=True)
-class Environment(Generic[V]):
+class AbstractState(Generic[V]):
     """A value for each variable; a variable that is not there is unknown."""
 
     names: dict[str, V] = field(default_factory=dict)
@@ -64,7 +64,7 @@ Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 T = TypeVar("T")
-S = TypeVar("S", bound=Environment)  # type: ignore[type-arg]
+S = TypeVar("S", bound=AbstractState)  # type: ignore[type-arg]
 
 
 @dataclass(slots=True)

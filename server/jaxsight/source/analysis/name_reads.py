@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Environment
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, AbstractState
 from jaxsight.source.analysis.name_effects import NameEffects
 from jaxsight.source.analysis.syntax_trees import blocks_of, statements_in
 from jaxsight.text.names import bound_in_scope
@@ -118,7 +118,7 @@ def read_before_bound(body: Iterable[ast.stmt], names: AbstractSet[str]) -> set[
     return reader.early
 
 
-class _Bound(Environment[bool]):
+class _Bound(AbstractState[bool]):
     """The names that are certainly bound."""
 
     def either(self, _path: str, one: bool | None, other: bool | None) -> bool | None:

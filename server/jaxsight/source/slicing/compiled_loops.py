@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Environment
+from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, AbstractState
 from jaxsight.source.analysis import library_functions
 from jaxsight.source.analysis.syntax_trees import is_main_guard, is_short
 from jaxsight.source.slicing.name_facts import NameFacts
@@ -145,7 +145,7 @@ class _Enough(Exception):
     """The code is too long to be interpreted further."""
 
 
-class _Running(AbstractInterpreter[Environment[_Objects], _Objects]):
+class _Running(AbstractInterpreter[AbstractState[_Objects], _Objects]):
     """Code that runs: a statement of the module, a function that is called, the body of a class."""
 
     ITERATIONS = 2
@@ -156,7 +156,7 @@ class _Running(AbstractInterpreter[Environment[_Objects], _Objects]):
         outer: _Running | None,
         arguments: dict[str, _Objects] | None = None,
     ) -> None:
-        super().__init__(Environment(arguments or {}))
+        super().__init__(AbstractState(arguments or {}))
         self._module, self._outer = module, outer
         self.bound: dict[str, _Objects] = dict(self.state.names)
         """What names are bound to at any time: functions inside see all of it."""

@@ -79,7 +79,7 @@ def _reached(opened: Jaxpr, inside: tuple[str, ...]) -> Iterator[Reached]:
         yield Reached(StagedFunction(str(info.traced_for), str(info.func_src_info)), inputs, inside)
 
 
-class Printer:
+class EquationPrinter:
     """Prints equations like JAX, with inner jaxprs supplied by the caller.
 
     Names of variables are consistent across all calls.

@@ -34,7 +34,7 @@ from jaxsight.tracer.programs.changed import NoSuchChange, changed
 from jaxsight.wire.chunks import Span, equation_path
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.compiling import Compile
-from jaxsight.wire.messages.replies import Equation, Link, Lowered, LoweredChange, Shown
+from jaxsight.wire.messages.replies import Link, Lowered, LoweredChange, LoweredEquation, Shown
 from jaxsight.wire.messages.requests import STABLEHLO, Lower, LowerChanged, Show
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
@@ -223,7 +223,7 @@ def text(request: Show, trace: KeptTrace) -> Shown:
     return Shown(request.id, clean(without_metadata(hlo)), linked)
 
 
-def equations(jaxpr: object) -> Iterator[Equation]:
+def equations(jaxpr: object) -> Iterator[LoweredEquation]:
     """Yield the equations of a program as `lower` describes them, outer ones first."""
     opened = open_jaxpr(jaxpr)
     yield from _equations(opened, CallTree.of(opened.eqns))
@@ -270,7 +270,7 @@ def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
         raise UserError(described) from error
 
 
-def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
+def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[LoweredEquation]:
     """Yield all equations with their paths, outer ones first, at most `MOST_EQUATIONS`.
 
     The calls around them are added to `tree`.
@@ -284,7 +284,7 @@ def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[Equation]:
                 return
             count += 1
             path, around = f"{prefix}{index}", tree.around(equation, outer, jaxpr)
-            yield Equation(
+            yield LoweredEquation(
                 path,
                 equation.primitive.name,
                 tree.span(equation),

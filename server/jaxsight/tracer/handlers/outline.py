@@ -17,7 +17,16 @@ from jaxsight.tracer.programs.call_tree import Around, CallTree
 from jaxsight.tracer.programs.pallas_kernels import kernel_facts, mesh_kernel_facts
 from jaxsight.wire.messages.replies import Outlined
 from jaxsight.wire.messages.requests import Outline
-from jaxsight.wire.program import CONSTANT, INPUT, LITERAL, RESULT, Body, Program, Step, Value
+from jaxsight.wire.program import (
+    CONSTANT,
+    INPUT,
+    LITERAL,
+    RESULT,
+    Body,
+    ProgramValue,
+    Step,
+    TracedProgram,
+)
 from jaxsight_source.compat import avals, locations
 from jaxsight_source.compat.equations import argument_names
 from jaxsight_source.compat.inner import Inner, inner_jaxprs
@@ -55,7 +64,7 @@ def outline(job: Job[Outline]) -> Outlined:
 
 class ProgramOutliner:
     def __init__(self) -> None:
-        self._values: list[Value] = []
+        self._values: list[ProgramValue] = []
         self._numbers: dict[Atom, int] = {}
         self._kinds: dict[object, tuple[str, str, tuple[int, ...], int, bool]] = {}
         self._count = 0
@@ -68,7 +77,7 @@ class ProgramOutliner:
         """The calls of the user's functions that equations were created in."""
         self._around = Around()
 
-    def program(self, traced: Traced) -> Program:
+    def program(self, traced: Traced) -> TracedProgram:
         program = opened(traced.jaxpr)
         inside = program.jaxpr
         self.tree = CallTree.of(inside.eqns)
@@ -80,7 +89,7 @@ class ProgramOutliner:
         for var, constant in zip(inside.constvars, program.consts, strict=False):
             self._number(var, CONSTANT, _rule(constant), constant)
         body = self._body(inside, "", "")
-        return Program(tuple(self._values), body, lowering.donated(traced), self._cut)
+        return TracedProgram(tuple(self._values), body, lowering.donated(traced), self._cut)
 
     def _body(self, opened: Jaxpr, name: str, prefix: str) -> Body:
         inputs = tuple(self._number(var, INPUT) for var in (*opened.constvars, *opened.invars))
@@ -149,7 +158,7 @@ class ProgramOutliner:
             self._values.append(self._value(var.aval, origin, text, constant))
         return number
 
-    def _value(self, aval: Aval, origin: str, name: str, constant: object = None) -> Value:
+    def _value(self, aval: Aval, origin: str, name: str, constant: object = None) -> ProgramValue:
         """Return a value; most values have one of few types, which are cached."""
         kind = self._kinds.get(aval)
         if kind is None:
@@ -159,7 +168,7 @@ class ProgramOutliner:
             self._kinds[aval] = kind
         type_text, dtype, shape, size, weak = kind
         integers, numbers = _listed(constant)
-        return Value(type_text, dtype, shape, size, origin, weak, name, integers, numbers)
+        return ProgramValue(type_text, dtype, shape, size, origin, weak, name, integers, numbers)
 
 
 def _literal(value: object) -> str:

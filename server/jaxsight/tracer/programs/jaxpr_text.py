@@ -83,7 +83,7 @@ def folded(jaxpr: object, equations: int) -> Folded:
         if text.count("\n") < FOLDED_LINES and len(text) < _LONG_TEXT:
             return Folded(clean(text), False)
     # Only its first equations.
-    printer = jaxprs.Printer(most=_MOST_VARIABLES)
+    printer = jaxprs.EquationPrinter(most=_MOST_VARIABLES)
     constants = _rendered(printer.variables(opened.constvars, binder=True))
     inputs = _rendered(printer.variables(opened.invars, binder=True))
     lines = [f"{{ lambda {constants}; {inputs}. let"]
@@ -160,7 +160,7 @@ class _Whole:
 
     def __init__(self, *, linked: bool) -> None:
         self.linked = linked
-        self.printer = jaxprs.Printer()
+        self.printer = jaxprs.EquationPrinter()
         self.spans: dict[str, Span | None] = {}
         self.first: dict[int, str] = {}
 

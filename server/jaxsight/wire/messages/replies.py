@@ -17,7 +17,7 @@ from jaxsight.wire.observations import (
     Tree,
     Warned,
 )
-from jaxsight.wire.program import Program
+from jaxsight.wire.program import TracedProgram
 
 VERSION = 27
 """Incremented when a message changes; a tracer with another version is rejected."""
@@ -238,7 +238,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Equation:
+class LoweredEquation:
     """An equation of a lowered program: its path, primitive, place, and results (`f32[8,16]`)."""
 
     path: str
@@ -286,7 +286,7 @@ class Lowered:
 
     Its `options`, those of the user's `jax.jit` that apply to every target, are part of `key`.
     """
-    equations: tuple[Equation, ...] = ()
+    equations: tuple[LoweredEquation, ...] = ()
     calls: tuple[Call, ...] = ()
     """The calls that created the equations, each after the call around it."""
     folds: tuple[Fold, ...] = ()
@@ -346,7 +346,7 @@ class Outlined:
     """A traced program as plain data, and its predicted folds."""
 
     id: int
-    program: Program
+    program: TracedProgram
     folds: tuple[Fold, ...] = ()
     calls: tuple[Call, ...] = ()
     """The calls that the program's equations were created in."""

@@ -15,8 +15,8 @@ from jaxsight_repro.compat.mesh_equations import mesh_axes
 from jaxsight_repro.compat.retyping import needed, retyped
 from jaxsight_repro.reducing.checker import Checker
 from jaxsight_repro.reducing.equations.candidates import (
-    Candidate,
     Keys,
+    Shrunk,
     Value,
     cheaper,
     is_bound,
@@ -33,10 +33,10 @@ from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Atom, Equation, Jaxpr, Var
 
 
-def unwrap(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
+def unwrap(candidate: Shrunk, checker: Checker[Shrunk], recorded: Recorded) -> Shrunk:
     """Replace branches and loops by a single branch or iteration, where that suffices."""
 
-    def tries(candidate: Candidate) -> Iterator[Candidate | None]:
+    def tries(candidate: Shrunk) -> Iterator[Shrunk | None]:
         for index, equation in enumerate(candidate.equations):
             for body, operands in _bodies(equation):
                 yield _once(candidate, index, body, operands, recorded.values)
@@ -44,10 +44,10 @@ def unwrap(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded
     return checker.exhausted(candidate, tries)
 
 
-def shorten(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
+def shorten(candidate: Shrunk, checker: Checker[Shrunk], recorded: Recorded) -> Shrunk:
     """Make loops run fewer times."""
 
-    def tries(candidate: Candidate) -> Iterator[Candidate | None]:
+    def tries(candidate: Shrunk) -> Iterator[Shrunk | None]:
         shorter = (
             _once(candidate, index, body, operands, recorded.values)
             for index, equation in enumerate(candidate.equations)
@@ -80,12 +80,12 @@ def _bodies(equation: Equation) -> Iterator[tuple[object, Sequence[Atom]]]:
 
 
 def _once(
-    candidate: Candidate,
+    candidate: Shrunk,
     index: int,
     body: object,
     operands: Sequence[Atom],
     values: Mapping[int, Value],
-) -> Candidate | None:
+) -> Shrunk | None:
     """Return a candidate in which a body takes the place of an equation.
 
     Operands that have an additional axis, or a longer one, are replaced by their first slices.
@@ -134,17 +134,17 @@ def _slice(value: Value | None, var: Var) -> Value | None:
     return Keys(part, value.impl) if isinstance(value, Keys) else part
 
 
-def thin(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def thin(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Delete equations inside the inner programs of a candidate, at every level."""
     inside = itertools.chain.from_iterable(map(inner_jaxprs, candidate.equations))
     levels = itertools.chain.from_iterable(all_jaxprs(part.value) for part in inside)
     size = max((len(staging.open_jaxpr(jaxpr).eqns) for jaxpr in levels), default=0)
     while size:
         rewritten = (
-            Candidate(candidate.inputs, candidate.arguments, tuple(equations), candidate.outputs)
+            Shrunk(candidate.inputs, candidate.arguments, tuple(equations), candidate.outputs)
             for equations in _rewritten(candidate.equations, size)
         )
-        tries: Iterator[Candidate | None] = rewritten
+        tries: Iterator[Shrunk | None] = rewritten
         if mesh_axes(candidate.equations):  # types say over which axes values in shards vary
             tries = map(Retyping().candidate, rewritten)
         smaller = checker.first(cheaper(candidate, tries))
@@ -155,7 +155,7 @@ def thin(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     return candidate
 
 
-def prune(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def prune(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Remove what no output needs, such as unused carries of loops and operands of kernels."""
     if any(equation.primitive.name == "pallas_call" for equation in candidate.equations):
         traced_again = [Retyping().candidate(candidate)]
@@ -164,7 +164,7 @@ def prune(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
         equations, used = needed(candidate.inputs, candidate.equations, candidate.outputs)
     except Exception:  # noqa: BLE001 - a rule of JAX that does not know a primitive
         return candidate
-    smaller = Candidate(
+    smaller = Shrunk(
         tuple(var for var, read in zip(candidate.inputs, used, strict=True) if read),
         tuple(value for value, read in zip(candidate.arguments, used, strict=True) if read),
         tuple(equations),

@@ -43,7 +43,7 @@ Value: TypeAlias = Array | Keys
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Shrunk:
     """A program without constants, and its arguments.
 
     Attributes:
@@ -71,7 +71,7 @@ class Candidate:
         }
 
 
-def of_program(program: Program, arguments: Sequence[Value]) -> Candidate:
+def of_program(program: Program, arguments: Sequence[Value]) -> Shrunk:
     """Return a traced program as a candidate; its constants become inputs.
 
     A program without results returns all that it computes and does not read.
@@ -83,13 +83,13 @@ def of_program(program: Program, arguments: Sequence[Value]) -> Candidate:
     constants = tuple(np.asarray(value) for value in program.consts)
     inputs = (*jaxpr.constvars, *jaxpr.invars)
     arguments = (*constants, *arguments)
-    candidate = Candidate(inputs, arguments, tuple(jaxpr.eqns), tuple(jaxpr.outvars))
+    candidate = Shrunk(inputs, arguments, tuple(jaxpr.eqns), tuple(jaxpr.outvars))
     if not candidate.outputs:
         candidate = cut(candidate, range(len(candidate.equations)), {}) or candidate
     return pruned(candidate)
 
 
-def pruned(candidate: Candidate) -> Candidate:
+def pruned(candidate: Shrunk) -> Shrunk:
     """Return a candidate without inputs that nothing reads."""
     read = reads(candidate.equations) | {id(atom) for atom in candidate.outputs}
     kept = [index for index, var in enumerate(candidate.inputs) if id(var) in read]
@@ -100,7 +100,7 @@ def pruned(candidate: Candidate) -> Candidate:
     )
 
 
-def replaced(candidate: Candidate, replacements: dict[int, Atom]) -> Candidate:
+def replaced(candidate: Shrunk, replacements: dict[int, Atom]) -> Shrunk:
     """Return a candidate in which atoms take the place of variables."""
     equations = tuple(
         equation.replace(invars=substituted(equation.invars, replacements))
@@ -109,10 +109,10 @@ def replaced(candidate: Candidate, replacements: dict[int, Atom]) -> Candidate:
         for equation in candidate.equations
     )
     outputs = tuple(atom for atom in candidate.outputs if id(atom) not in replacements)
-    return pruned(Candidate(candidate.inputs, candidate.arguments, equations, outputs))
+    return pruned(Shrunk(candidate.inputs, candidate.arguments, equations, outputs))
 
 
-def cones(candidate: Candidate, atoms: Iterable[Atom]) -> list[list[int]]:
+def cones(candidate: Shrunk, atoms: Iterable[Atom]) -> list[list[int]]:
     """Return the positions of the equations that each of some results needs, the fewest first."""
     producers = candidate.producers
     needed: list[list[int]] = []
@@ -134,7 +134,7 @@ def reads(equations: Iterable[Equation]) -> set[int]:
     return {id(atom) for equation in equations for atom in equation.invars}
 
 
-def cut(candidate: Candidate, kept: Iterable[int], values: Mapping[int, Value]) -> Candidate | None:
+def cut(candidate: Shrunk, kept: Iterable[int], values: Mapping[int, Value]) -> Shrunk | None:
     """Return the program of some equations of a candidate.
 
     Variables that they use but do not produce become inputs; those that none of them reads become
@@ -174,7 +174,7 @@ def cut(candidate: Candidate, kept: Iterable[int], values: Mapping[int, Value]) 
         arguments.append(value)
     outputs = [var for var in results if id(var) not in read and not is_dropped(var)]
     parts = tuple(inputs.values()), tuple(arguments), tuple(equations), tuple(outputs)
-    return Candidate(*parts, eager)
+    return Shrunk(*parts, eager)
 
 
 def zeros(aval: object) -> Value | None:
@@ -195,7 +195,7 @@ def weight(equations: Iterable[Equation]) -> int:
     return total
 
 
-def cost(candidate: Candidate) -> tuple[int, ...]:
+def cost(candidate: Shrunk) -> tuple[int, ...]:
     """Return what the reducer minimizes, most important first."""
     variables = (*candidate.inputs, *(v for e in candidate.equations for v in e.outvars))
     shapes = [var.aval.shape for var in variables if hasattr(var.aval, "shape")]
@@ -230,7 +230,7 @@ def _complexity(value: Value) -> int:
     return 4 + flat.size * (1 if whole else 3)
 
 
-def cheaper(candidate: Candidate, tries: Iterable[Candidate | None]) -> Iterator[Candidate | None]:
+def cheaper(candidate: Shrunk, tries: Iterable[Shrunk | None]) -> Iterator[Shrunk | None]:
     """Yield those of other candidates that cost less."""
     before = cost(candidate)
     for smaller in tries:
@@ -238,7 +238,7 @@ def cheaper(candidate: Candidate, tries: Iterable[Candidate | None]) -> Iterator
             yield smaller
 
 
-def is_finite(candidate: Candidate) -> bool:
+def is_finite(candidate: Shrunk) -> bool:
     """Return whether all arguments are finite."""
     return all(map(is_finite_value, candidate.arguments))
 
@@ -260,7 +260,7 @@ class Digests:
     _known: dict[int, tuple[object, str]] = field(default_factory=dict)
     """The digests of parts by identity, with what must live for it."""
 
-    def of(self, candidate: Candidate) -> str:
+    def of(self, candidate: Shrunk) -> str:
         """Return the digest of a candidate."""
         numbers: dict[int, int] = {}
 

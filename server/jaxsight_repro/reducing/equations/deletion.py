@@ -10,8 +10,8 @@ import numpy as np
 
 from jaxsight_repro.reducing.checker import Checker
 from jaxsight_repro.reducing.equations.candidates import (
-    Candidate,
     Keys,
+    Shrunk,
     Value,
     cheaper,
     cones,
@@ -30,7 +30,7 @@ _MOST_ALONE = 64
 """The number of outputs up to which each is tried alone: beyond it, halves are tried first."""
 
 
-def trim(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def trim(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Drop equations at the end, and those that the last one does not need.
 
     What is left runs on the same arguments, so no values need to be known.
@@ -43,7 +43,7 @@ def trim(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     return checker.first(cut(candidate, cone, {}) for cone in last[-1:]) or candidate
 
 
-def delete(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
+def delete(candidate: Shrunk, checker: Checker[Shrunk], recorded: Recorded) -> Shrunk:
     """Return a candidate from which no single equation can be deleted."""
     candidate = _around_suspects(candidate, checker, recorded)
     candidate = _one_result(candidate, checker, recorded)
@@ -64,9 +64,7 @@ def delete(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded
         size = max(min(size // 2, len(candidate.equations) // 2), 1)
 
 
-def _around_suspects(
-    candidate: Candidate, checker: Checker[Candidate], recorded: Recorded
-) -> Candidate:
+def _around_suspects(candidate: Shrunk, checker: Checker[Shrunk], recorded: Recorded) -> Shrunk:
     """Try the equations at which something went wrong, with more and more of what they read."""
     producers = candidate.producers
     windows: list[list[int]] = []
@@ -84,7 +82,7 @@ def _around_suspects(
     return checker.first(tries) or candidate
 
 
-def _one_result(candidate: Candidate, checker: Checker[Candidate], recorded: Recorded) -> Candidate:
+def _one_result(candidate: Shrunk, checker: Checker[Shrunk], recorded: Recorded) -> Shrunk:
     """Try each output alone, the ones that need the fewest equations first.
 
     All tries together have about as many equations as the candidate twice.
@@ -102,8 +100,8 @@ def _one_result(candidate: Candidate, checker: Checker[Candidate], recorded: Rec
 
 
 def _fewest(
-    candidate: Candidate, checker: Checker[Candidate], of_size: Callable[[int], Candidate | None]
-) -> Candidate:
+    candidate: Shrunk, checker: Checker[Shrunk], of_size: Callable[[int], Shrunk | None]
+) -> Shrunk:
     """Return the program with the fewest equations that suffice, by search in three parts.
 
     `of_size` returns the program of that many of the candidate's equations.
@@ -123,8 +121,8 @@ def _fewest(
 
 
 def _runs(
-    candidate: Candidate, size: int, values: Mapping[int, Value]
-) -> Iterator[Callable[[], Candidate | None]]:
+    candidate: Shrunk, size: int, values: Mapping[int, Value]
+) -> Iterator[Callable[[], Shrunk | None]]:
     """Yield what makes the candidate without each run of `size` equations, the last ones first."""
     count = len(candidate.equations)
     for end in range(count, 0, -size):
@@ -132,12 +130,12 @@ def _runs(
             yield partial(cut, candidate, kept, values)
 
 
-def bypass(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def bypass(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Replace results of equations by operands of the same type, where that suffices."""
     return checker.exhausted(candidate, _bypassed)
 
 
-def _bypassed(candidate: Candidate) -> Iterator[Candidate]:
+def _bypassed(candidate: Shrunk) -> Iterator[Shrunk]:
     produced = {id(var) for equation in candidate.equations for var in equation.outvars}
     for index in reversed(range(len(candidate.equations))):
         equation = candidate.equations[index]
@@ -158,7 +156,7 @@ def _bypassed(candidate: Candidate) -> Iterator[Candidate]:
                 yield replaced(without, {id(result): atom})
 
 
-def drop_outputs(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def drop_outputs(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Return a candidate with as few outputs as possible."""
     while len(candidate.outputs) > 1:
         outputs = candidate.outputs
@@ -175,7 +173,7 @@ def drop_outputs(candidate: Candidate, checker: Checker[Candidate]) -> Candidate
     return candidate
 
 
-def simplify(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def simplify(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Return a candidate with simpler arguments."""
     for tries in (_together, _merged, _constants):
         candidate = checker.exhausted(candidate, tries)
@@ -223,7 +221,7 @@ def _simpler(value: Value) -> Iterator[Value]:
             yield rounded
 
 
-def _together(candidate: Candidate) -> Iterator[Candidate | None]:
+def _together(candidate: Shrunk) -> Iterator[Shrunk | None]:
     """Replace all arguments at once, each in the same way."""
     options = [list(_simpler(value)) for value in candidate.arguments]
     for way in range(min(max(map(len, options), default=0), 3)):
@@ -232,7 +230,7 @@ def _together(candidate: Candidate) -> Iterator[Candidate | None]:
         yield from cheaper(candidate, [replace(candidate, arguments=arguments, eager={})])
 
 
-def _merged(candidate: Candidate) -> Iterator[Candidate | None]:
+def _merged(candidate: Shrunk) -> Iterator[Shrunk | None]:
     """Make inputs of the same type one, if they have the same value."""
     first: dict[tuple[str, str], Atom] = {}
     replacements: dict[int, Atom] = {}
@@ -245,7 +243,7 @@ def _merged(candidate: Candidate) -> Iterator[Candidate | None]:
         yield replaced(candidate, replacements)
 
 
-def _constants(candidate: Candidate) -> Iterator[Candidate | None]:
+def _constants(candidate: Shrunk) -> Iterator[Shrunk | None]:
     """Write scalars into the program: all of them, or one."""
     literals: dict[int, Atom] = {}
     for var, value in zip(candidate.inputs, candidate.arguments, strict=True):

@@ -15,7 +15,7 @@ from jaxsight_repro.compat import configuration
 from jaxsight_repro.compat.mesh_equations import concrete, mesh_axes
 from jaxsight_repro.environment import ProgramEnvironment
 from jaxsight_repro.failures import RunFailure, failure_in
-from jaxsight_repro.reducing.equations.candidates import Candidate, Keys, Value
+from jaxsight_repro.reducing.equations.candidates import Keys, Shrunk, Value
 from jaxsight_repro.values import has_nan
 from jaxsight_source.compat import control_flow
 from jaxsight_source.compat.equations import NanInCall, bind, called
@@ -87,7 +87,7 @@ def stop_at_nan(
 
 
 @dataclass(slots=True)
-class Run:
+class EquationRun:
     """A run of equations.
 
     Attributes:
@@ -165,7 +165,7 @@ def _bound(equation: Equation, operands: list[jax.Array]) -> Sequence[jax.Array]
         return bind(equation, operands)
     except NanInCall:
         if programs := programs_of(equation):
-            Run(is_split=False).program(programs[0], operands, ())
+            EquationRun(is_split=False).program(programs[0], operands, ())
         raise
 
 
@@ -190,13 +190,13 @@ def _scan(
     return [*carry, *(jax.numpy.stack(column) for column in zip(*rows, strict=True))]
 
 
-def arguments_of(candidate: Candidate) -> dict[int, jax.Array]:
+def arguments_of(candidate: Shrunk) -> dict[int, jax.Array]:
     """Return the arrays of a candidate's inputs, by identity."""
     arrays = arrays_of(candidate.arguments)
     return dict(zip(map(id, candidate.inputs), arrays, strict=True))
 
 
-def function_of(candidate: Candidate) -> Callable[..., tuple[jax.Array, ...]]:
+def function_of(candidate: Shrunk) -> Callable[..., tuple[jax.Array, ...]]:
     """Return a candidate as a function of arrays.
 
     With `jax.disable_jit`, it runs calls and bodies of loops one operation at a time.
@@ -204,14 +204,16 @@ def function_of(candidate: Candidate) -> Callable[..., tuple[jax.Array, ...]]:
 
     def main(*arguments: jax.Array) -> tuple[jax.Array, ...]:
         values = dict(zip(map(id, candidate.inputs), arguments, strict=True))
-        for _ in Run(jax.config.values["jax_disable_jit"]).steps(candidate.equations, values):
+        for _ in EquationRun(jax.config.values["jax_disable_jit"]).steps(
+            candidate.equations, values
+        ):
             pass
         return tuple(read(candidate.outputs, values))
 
     return main
 
 
-def observed(candidate: Candidate, check: Check, jitted: bool) -> RunFailure:
+def observed(candidate: Shrunk, check: Check, jitted: bool) -> RunFailure:
     """Run the demonstration of a check on a candidate, in this process.
 
     Results without `jit` that are known for its arguments are not computed again.
@@ -241,18 +243,18 @@ def observed(candidate: Candidate, check: Check, jitted: bool) -> RunFailure:
 # makes meshes of its first devices.
 
 
-def _count(candidate: Candidate) -> int:
+def _count(candidate: Shrunk) -> int:
     """Return how many devices the meshes of a candidate need: at least one."""
     return max((math.prod(m.values()) for m in mesh_axes(candidate.equations)), default=1)
 
 
-def placed(candidate: Candidate) -> Candidate:
+def placed(candidate: Shrunk) -> Shrunk:
     """Return a candidate with meshes of devices, in a child, which gets as many as they need."""
     configuration.simulate_devices(_count(candidate))
     return replace(candidate, equations=tuple(map(concrete, candidate.equations)))
 
 
-def environment_of(candidate: Candidate, environment: ProgramEnvironment) -> ProgramEnvironment:
+def environment_of(candidate: Shrunk, environment: ProgramEnvironment) -> ProgramEnvironment:
     """Return what a candidate runs with, with as many devices as it needs."""
     options, variables = configuration.with_devices(
         environment.options, environment.variables, _count(candidate)

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from jaxsight_repro.reducing.checker import Checker
-from jaxsight_repro.reducing.equations.candidates import Candidate, Value, pruned
+from jaxsight_repro.reducing.equations.candidates import Shrunk, Value, pruned
 from jaxsight_source.compat.equations import called
 from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight_source.compat.staging import Program, is_dropped, is_literal, new_variable
@@ -20,7 +20,7 @@ Chosen = Callable[[Equation], bool]
 class Copy:
     """Builds a candidate from the equations of others; variables are renamed."""
 
-    def __init__(self, candidate: Candidate) -> None:
+    def __init__(self, candidate: Shrunk) -> None:
         self.inputs: list[Var] = list(candidate.inputs)
         self.arguments: list[Value] = list(candidate.arguments)
         self.equations: list[Equation] = []
@@ -74,13 +74,13 @@ class Copy:
             self.equations.append(equation.replace(invars=atoms, outvars=outvars))
         return [read(atom) for atom in jaxpr.outvars]
 
-    def finish(self) -> Candidate:
+    def finish(self) -> Shrunk:
         """Return the candidate, with the outputs of the original that equations produce."""
         produced = {id(var) for equation in self.equations for var in equation.outvars}
         outputs = [*map(self.read, self._original.outputs), *self.outputs]
         unique = {id(atom): atom for atom in outputs if id(atom) in produced}
         return pruned(
-            Candidate(
+            Shrunk(
                 tuple(self.inputs),
                 tuple(self.arguments),
                 tuple(self.equations),
@@ -89,7 +89,7 @@ class Copy:
         )
 
 
-def inlined(candidate: Candidate, chosen: Chosen) -> Candidate:
+def inlined(candidate: Shrunk, chosen: Chosen) -> Shrunk:
     """Return a candidate with the calls that `chosen` returns true for inlined, at every level."""
     copy = Copy(candidate)
     for equation in candidate.equations:
@@ -103,7 +103,7 @@ def inlined(candidate: Candidate, chosen: Chosen) -> Candidate:
     return copy.finish()
 
 
-def flatten(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def flatten(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Inline calls: all if possible, otherwise those of each kind, then one at a time."""
     calls = [equation for equation in candidate.equations if called(equation) is not None]
     if not calls:

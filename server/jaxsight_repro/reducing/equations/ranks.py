@@ -16,8 +16,8 @@ import numpy as np
 from jaxsight.wire.primitives import CUMULATIVE, ELEMENTWISE, REDUCTIONS
 from jaxsight_repro.compat.retyping import retyped
 from jaxsight_repro.reducing.checker import Checker
-from jaxsight_repro.reducing.equations.candidates import Candidate, Keys, Value, cheaper, of_program
-from jaxsight_repro.reducing.equations.evaluation import Run, read
+from jaxsight_repro.reducing.equations.candidates import Keys, Shrunk, Value, cheaper, of_program
+from jaxsight_repro.reducing.equations.evaluation import EquationRun, read
 from jaxsight_source.compat.avals import is_key
 from jaxsight_source.compat.jaxpr_types import Atom, Equation, Params
 from jaxsight_source.compat.staging import stage
@@ -27,10 +27,10 @@ _Axis: TypeAlias = tuple[int, int]
 _Linked: TypeAlias = list[tuple[Atom, int]]
 
 
-def flatter(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def flatter(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Return a candidate whose arrays have as few axes as possible."""
 
-    def tries(candidate: Candidate) -> Iterator[Candidate | None]:
+    def tries(candidate: Shrunk) -> Iterator[Shrunk | None]:
         groups = _removable(candidate)
         yield _without(candidate, {axis for group in groups for axis in group})
         if len(groups) > 1:
@@ -69,7 +69,7 @@ class _Axes:
         return [group for group in groups.values() if not group & self._kept]
 
 
-def _removable(candidate: Candidate) -> list[set[_Axis]]:
+def _removable(candidate: Shrunk) -> list[set[_Axis]]:
     axes = _Axes()
     for var in candidate.inputs:
         for axis in range(_rank(var)):
@@ -149,7 +149,7 @@ def _of_product(equation: Equation) -> list[_Linked]:
     return groups + [[each, (z, axis)] for axis, each in enumerate(free, len(batch))]
 
 
-def _without(candidate: Candidate, axes: Collection[_Axis]) -> Candidate | None:
+def _without(candidate: Shrunk, axes: Collection[_Axis]) -> Shrunk | None:
     """Return a candidate without some axes; None if it is not a program then."""
     if not axes:
         return None
@@ -160,7 +160,7 @@ def _without(candidate: Candidate, axes: Collection[_Axis]) -> Candidate | None:
     def run(*arguments: jax.Array) -> list[jax.Array]:
         values = dict(zip(map(id, candidate.inputs), arguments, strict=True))
         equations = [e.replace(params=_params(e, removed)) for e in candidate.equations]
-        for _ in Run(is_split=False).steps(equations, values):
+        for _ in EquationRun(is_split=False).steps(equations, values):
             pass
         return read(candidate.outputs, values)
 

@@ -16,14 +16,14 @@ from jaxsight_repro.reducing.checker import Checker
 from jaxsight_repro.reducing.children import ChildLimits
 from jaxsight_repro.reducing.equations import evaluation
 from jaxsight_repro.reducing.equations.candidates import (
-    Candidate,
     Keys,
+    Shrunk,
     Value,
     cheaper,
     is_finite_value,
     of_program,
 )
-from jaxsight_repro.reducing.equations.evaluation import Run, arguments_of, placed, value_of
+from jaxsight_repro.reducing.equations.evaluation import EquationRun, arguments_of, placed, value_of
 from jaxsight_repro.values import has_nan
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.staging import Program
@@ -47,7 +47,7 @@ class Recorded:
     finished: bool = False
 
 
-def record(candidate: Candidate, limits: ChildLimits, *, split: bool = False) -> Recorded:
+def record(candidate: Shrunk, limits: ChildLimits, *, split: bool = False) -> Recorded:
     """Run a candidate in a child; where it fails, the values so far are kept.
 
     Args:
@@ -70,13 +70,15 @@ def record(candidate: Candidate, limits: ChildLimits, *, split: bool = False) ->
     return recorded
 
 
-def _write(candidate: Candidate, file: Path, split: bool) -> bytes:
+def _write(candidate: Shrunk, file: Path, split: bool) -> bytes:
     """Write the results of each equation, and whether it makes the first NaN."""
     candidate = placed(candidate)
     size = 0
     poisoned = False
     with file.open("wb") as data, jax.disable_jit(split):
-        for operands, results in Run(split).steps(candidate.equations, arguments_of(candidate)):
+        for operands, results in EquationRun(split).steps(
+            candidate.equations, arguments_of(candidate)
+        ):
             values = [value_of(result) for result in results]
             size += sum(map(_size, values))
             makes_nan = not poisoned and any(map(has_nan, results))
@@ -104,14 +106,14 @@ def _read(file: Path) -> Iterator[tuple[bool, Sequence[Value | None]]]:
         return
 
 
-def dive(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def dive(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Return the innermost program that makes the first NaN, if the check holds for it."""
     if not checker.check.finite:
         return candidate
     ending, written = children.run(lambda: _search(candidate), checker.task.limits)
     if ending.kind != FINISHED or not written:
         return candidate
-    tries: list[Candidate] = []
+    tries: list[Shrunk] = []
     for path, values in pickle.loads(written):
         try:
             tries.append(of_program(_at(candidate, path), values))
@@ -120,7 +122,7 @@ def dive(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     return checker.first(cheaper(candidate, tries)) or candidate
 
 
-def _at(candidate: Candidate, path: evaluation.Path) -> Program:
+def _at(candidate: Shrunk, path: evaluation.Path) -> Program:
     """Return the inner program at the end of a path."""
     equations: Sequence[Equation] = candidate.equations
     for position, which in path:
@@ -129,10 +131,10 @@ def _at(candidate: Candidate, path: evaluation.Path) -> Program:
     return program
 
 
-def _search(candidate: Candidate) -> bytes:
+def _search(candidate: Shrunk) -> bytes:
     """Run a candidate; return the inner programs with finite operands around the first NaN."""
     candidate = placed(candidate)
-    run = evaluation.Run(is_split=True, observe=evaluation.stop_at_nan)
+    run = evaluation.EquationRun(is_split=True, observe=evaluation.stop_at_nan)
     try:
         for _ in run.steps(candidate.equations, evaluation.arguments_of(candidate)):
             pass

@@ -17,7 +17,7 @@ from jaxsight_repro.reducing import children, loading
 from jaxsight_repro.reducing.checker import CandidateKind, Checker, Pass, reduced, write_last
 from jaxsight_repro.reducing.children import ChildLimits
 from jaxsight_repro.reducing.equations.bodies import prune, shorten, thin, unwrap
-from jaxsight_repro.reducing.equations.candidates import Candidate, Digests, Keys, cost, is_finite
+from jaxsight_repro.reducing.equations.candidates import Digests, Keys, Shrunk, cost, is_finite
 from jaxsight_repro.reducing.equations.deletion import bypass, delete, drop_outputs, simplify, trim
 from jaxsight_repro.reducing.equations.evaluation import (
     environment_of,
@@ -60,7 +60,7 @@ def reduce(task: Task) -> Reduced:
     raise problem
 
 
-def _starts(task: Task, candidate: Candidate) -> Iterator[tuple[Candidate, bool]]:
+def _starts(task: Task, candidate: Shrunk) -> Iterator[tuple[Shrunk, bool]]:
     """Yield the programs to reduce, of which the first that fails counts; and whether with jit.
 
     Without `jit`, a large program is run only once, with its calls inlined, if that suffices.
@@ -76,10 +76,10 @@ def _starts(task: Task, candidate: Candidate) -> Iterator[tuple[Candidate, bool]
         yield candidate, False
 
 
-def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Checker[Candidate]:
+def _checker(task: Task, start: Shrunk, *, jitted: bool, finite: bool) -> Checker[Shrunk]:
     digests = Digests()
 
-    def observe(candidate: Candidate) -> RunFailure:
+    def observe(candidate: Shrunk) -> RunFailure:
         if not task.check.as_file:
             return observed(candidate, checker.check, jitted)
         with tempfile.TemporaryDirectory(prefix="jaxsight-candidate-") as folder:
@@ -87,7 +87,7 @@ def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Che
             write(candidate, about(candidate, checker.expected), path)
             return fails(path, task.limits)
 
-    def about(candidate: Candidate, failure: RunFailure) -> About:
+    def about(candidate: Shrunk, failure: RunFailure) -> About:
         environment = environment_of(candidate, task.environment)
         return About(failure, environment, checker.check.lines(jitted))
 
@@ -105,7 +105,7 @@ def _checker(task: Task, start: Candidate, *, jitted: bool, finite: bool) -> Che
     return checker
 
 
-def _to_fixed_point(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def _to_fixed_point(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Apply all passes until none makes the candidate smaller.
 
     Raises:
@@ -119,8 +119,8 @@ def _to_fixed_point(candidate: Candidate, checker: Checker[Candidate]) -> Candid
         candidate = delete(candidate, checker, recorded)
         if candidate.count < before[0]:
             write_last(checker)
-        unwrap_recorded: Pass[Candidate] = partial(unwrap, recorded=recorded)
-        shorten_recorded: Pass[Candidate] = partial(shorten, recorded=recorded)
+        unwrap_recorded: Pass[Shrunk] = partial(unwrap, recorded=recorded)
+        shorten_recorded: Pass[Shrunk] = partial(shorten, recorded=recorded)
         loops = (unwrap_recorded, shorten_recorded)
         others = (bypass, *loops, thin, prune, fewer_devices, shrink, flatter, narrow, simplify)
         for each in (drop_outputs, *others):
@@ -129,7 +129,7 @@ def _to_fixed_point(candidate: Candidate, checker: Checker[Candidate]) -> Candid
             return candidate
 
 
-def _recorded(candidate: Candidate, checker: Checker[Candidate]) -> tuple[Candidate, Recorded]:
+def _recorded(candidate: Shrunk, checker: Checker[Shrunk]) -> tuple[Shrunk, Recorded]:
     """Return a candidate with the values of its variables.
 
     Where values do not matter for the check, fewer equations are left, as running them takes time.
@@ -146,7 +146,7 @@ def _recorded(candidate: Candidate, checker: Checker[Candidate]) -> tuple[Candid
 _Kind = Literal["jax", "numpy"]
 
 
-def write_in_child(candidate: Candidate, about: About, path: Path, limits: ChildLimits) -> None:
+def write_in_child(candidate: Shrunk, about: About, path: Path, limits: ChildLimits) -> None:
     """Write a candidate as a repro, in a child.
 
     Where JAX itself fails on arrays of such values, they are written as NumPy's.
@@ -169,7 +169,7 @@ def write_in_child(candidate: Candidate, about: About, path: Path, limits: Child
         raise CannotEmit(output.decode(errors="replace") or ending.headline)
 
 
-def write(candidate: Candidate, about: About, path: Path, kind: _Kind = "jax") -> None:
+def write(candidate: Shrunk, about: About, path: Path, kind: _Kind = "jax") -> None:
     """Write a candidate as a repro, in this process; this may initialize its backend.
 
     Raises:

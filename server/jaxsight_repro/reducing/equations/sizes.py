@@ -13,8 +13,8 @@ from jaxsight_repro.compat.mesh_equations import around, call_mapped, call_resiz
 from jaxsight_repro.compat.retyping import retyped
 from jaxsight_repro.reducing.checker import Checker
 from jaxsight_repro.reducing.equations.candidates import (
-    Candidate,
     Keys,
+    Shrunk,
     Value,
     cheaper,
     cost,
@@ -31,7 +31,7 @@ _NARROWER = {
 }  # fmt: skip
 
 
-def shrink(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def shrink(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Return a candidate of which no size can be made smaller."""
     sizes = _sizes_of(candidate)
     all_at_once = (
@@ -48,7 +48,7 @@ def shrink(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     return candidate
 
 
-def narrow(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
+def narrow(candidate: Shrunk, checker: Checker[Shrunk]) -> Shrunk:
     """Return a candidate with narrower dtypes."""
     dtypes = {np.dtype(old): np.dtype(new) for old, new in _NARROWER.items()}
     changes = [Retyping(dtypes=dtypes), *(Retyping(dtypes={o: n}) for o, n in dtypes.items())]
@@ -56,7 +56,7 @@ def narrow(candidate: Candidate, checker: Checker[Candidate]) -> Candidate:
     return checker.first(tries) or candidate
 
 
-def _sizes_of(candidate: Candidate) -> list[int]:
+def _sizes_of(candidate: Shrunk) -> list[int]:
     """Return the sizes of axes in a candidate, largest first."""
     sizes = {size for var in candidate.inputs for size in _shape(var)}
     pending: list[Equation] = list(candidate.equations)
@@ -78,7 +78,7 @@ def _shape(var: object) -> tuple[int, ...]:
     return tuple(getattr(getattr(var, "aval", None), "shape", ()))
 
 
-def _smaller(candidate: Candidate, size: int, checker: Checker[Candidate]) -> Candidate:
+def _smaller(candidate: Shrunk, size: int, checker: Checker[Shrunk]) -> Shrunk:
     """Make one size as small as possible."""
     tries = sorted({1, 2, 3, *(1 << power for power in range(2, size.bit_length()))})
     tries = [new for new in tries if new < size]
@@ -105,7 +105,7 @@ def _smaller(candidate: Candidate, size: int, checker: Checker[Candidate]) -> Ca
     return candidate
 
 
-def _resized(candidate: Candidate, size: int, new: int, joint: bool) -> Candidate | None:
+def _resized(candidate: Shrunk, size: int, new: int, joint: bool) -> Shrunk | None:
     """Return a candidate with another size, and with multiples of it if `joint`."""
     sizes = {size: new}
     if joint:
@@ -240,7 +240,7 @@ class Retyping:
             return access(equation, self.sizes, operands)
         return call_resized(equation, self.params(equation.params), self.mesh_axes, operands)
 
-    def candidate(self, candidate: Candidate) -> Candidate | None:
+    def candidate(self, candidate: Shrunk) -> Shrunk | None:
         """Return a candidate with the new types; None if it is not a program then."""
         try:
             program = self._staged(candidate.inputs, candidate.equations, candidate.outputs)

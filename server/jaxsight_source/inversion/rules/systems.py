@@ -15,7 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsight_source.inversion.network import Network, Node, Placed, Plan, Solution, Step, forwards
+from jaxsight_source.inversion.network import (
+    InverseStep,
+    Network,
+    Node,
+    Placed,
+    Plan,
+    Solution,
+    forwards,
+)
 
 _LARGEST = 1024
 """Unknown numbers of a system: chosen, its matrix takes 4 MiB of float32."""
@@ -117,7 +125,9 @@ def _solve(system: _System, network: Network) -> bool:
     if not all(jnp.issubdtype(node.aval.dtype, np.floating) for node in roots):
         return False
     steps = tuple(
-        Step(own, own.inputs, own.outputs, frozenset(own.outputs).difference(roots), forwards(own))
+        InverseStep(
+            own, own.inputs, own.outputs, frozenset(own.outputs).difference(roots), forwards(own)
+        )
         for own in system.equations
     )
     made = {*roots, *(node for step in steps for node in step.fresh)}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TypeVar
 
 from jaxsight_source.compat import derivative_rules
-from jaxsight_source.compat.derivative_rules import Refused
+from jaxsight_source.compat.derivative_rules import RuleFailed
 from jaxsight_source.compat.inner import part_name
 from jaxsight_source.compat.jaxpr_types import Aval, Params, Primitive
 from jaxsight_source.compat.staging import Program, opened
@@ -188,7 +188,7 @@ def _traced(
             try:
                 traced.append(rule(params, *pattern))
                 outcomes.append("a rule")
-            except Refused:
+            except RuleFailed:
                 outcomes.append("refused")
         require_same(f"{name} rule for zeros {pattern[-1]}", *outcomes)
         if traced:

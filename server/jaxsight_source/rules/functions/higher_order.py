@@ -296,7 +296,7 @@ def _rules(
     try:
         with scope.writer.functions.rule():
             return write()
-    except derivative_rules.Refused as error:
+    except derivative_rules.RuleFailed as error:
         if isinstance(error, derivative_rules.Outlived) and home is not scope:
             raise
         text = textwrap.shorten(f"no derivative of {name}: {error}", 80, placeholder="…")

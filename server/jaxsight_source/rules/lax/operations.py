@@ -29,7 +29,7 @@ from jaxsight_source.writing.variables import nested_results, sequence
 
 
 @registry.LAX("broadcast_in_dim")
-def broadcast_in_dim(view: registry.View) -> Iterator[ast.expr]:
+def broadcast_in_dim(view: registry.EquationView) -> Iterator[ast.expr]:
     x, *dynamic_sizes = view.operands
     shape, dimensions = view.params["shape"], view.params["broadcast_dimensions"]
     if dynamic_sizes:
@@ -49,7 +49,7 @@ def broadcast_in_dim(view: registry.View) -> Iterator[ast.expr]:
 
 
 @registry.LAX("reshape")
-def reshape(view: registry.View) -> Iterator[ast.expr]:
+def reshape(view: registry.EquationView) -> Iterator[ast.expr]:
     if len(view.operands) == 1:
         sizes = value(view.params["new_sizes"])
         yield call("lax.reshape", *view.operands, sizes)
@@ -62,7 +62,7 @@ def reshape(view: registry.View) -> Iterator[ast.expr]:
 
 
 @registry.LAX("device_put")
-def device_put(view: registry.View) -> Iterator[ast.expr]:
+def device_put(view: registry.EquationView) -> Iterator[ast.expr]:
     operands = view.operands[0] if len(view.operands) == 1 else list_(view.operands)
     devices = view.params.get("devices", ())
     if all(device is None for device in devices):
@@ -78,7 +78,7 @@ _PYTHON_TYPES = {"f": "float", "i": "int", "c": "complex", "b": "bool"}
 
 
 @registry.LAX("convert_element_type")
-def convert(view: registry.View) -> Iterator[ast.expr]:
+def convert(view: registry.EquationView) -> Iterator[ast.expr]:
     (x,) = view.operands
     new = view.params["new_dtype"]
     if view.params.get("weak_type") and (python := _PYTHON_TYPES.get(spelling.kind(new))):
@@ -91,7 +91,7 @@ def convert(view: registry.View) -> Iterator[ast.expr]:
 
 
 @registry.LAX("xla_metadata_value")
-def metadata_of_a_value(view: registry.View) -> Iterator[ast.expr]:
+def metadata_of_a_value(view: registry.EquationView) -> Iterator[ast.expr]:
     yield metadata([*view.operands], dict(view.params["xla_metadata_kvs"]))
 
 
@@ -102,7 +102,7 @@ _MONOIDS = {
 }
 
 
-def _identity(view: registry.View) -> Iterator[ast.expr]:
+def _identity(view: registry.EquationView) -> Iterator[ast.expr]:
     """Yield the number that a window starts from, untyped and typed."""
     dtype = view.inputs[0].dtype
     start = spelling.identity(view.name.rpartition("_")[2], dtype)
@@ -115,7 +115,7 @@ def _identity(view: registry.View) -> Iterator[ast.expr]:
 
 
 @registry.LAX(*_MONOIDS)
-def reduce_window(view: registry.View) -> Iterator[ast.expr]:
+def reduce_window(view: registry.EquationView) -> Iterator[ast.expr]:
     (x,) = view.operands
     named = registry.given(view.params, "window_dimensions", "window_strides", "padding")
     named |= registry.stepping(view.params, "base_dilation", "window_dilation")
@@ -144,7 +144,7 @@ def lower_cholesky(window: Window) -> Iterator[ast.expr]:
 
 
 @registry.LAX("jit", "pjit")
-def jitted_by_jax(view: registry.View) -> Iterator[ast.expr]:
+def jitted_by_jax(view: registry.EquationView) -> Iterator[ast.expr]:
     """Yield the call of a public function that is jitted itself.
 
     A function of `lax` holds the one equation of its name, after conversions. `geqrf` has no public
@@ -181,7 +181,7 @@ def threefry_bits(window: Window) -> Iterator[ast.expr]:
 
 
 @registry.LAX("random_bits", "random_fold_in", "random_split")
-def random_of_keys(view: registry.View) -> Iterator[ast.expr]:
+def random_of_keys(view: registry.EquationView) -> Iterator[ast.expr]:
     """Yield a function of one key, mapped over the axes of an array of keys."""
     path = f"jax.{view.name.replace('_', '.', 1)}"
     shape = view.params.get("shape", ())
@@ -263,7 +263,7 @@ def all_to_all_of_whole_axis(window: Window) -> Iterator[ast.expr]:
 
 
 @registry.LAX("sharding_constraint")
-def sharding_constraint(view: registry.View) -> Iterator[ast.expr]:
+def sharding_constraint(view: registry.EquationView) -> Iterator[ast.expr]:
     sharding = view.params["sharding"]
     free = view.params.get("unconstrained_dims") or ()
     if isinstance(sharding, jax.sharding.NamedSharding):
@@ -281,7 +281,7 @@ def sharding_constraint(view: registry.View) -> Iterator[ast.expr]:
 
 
 @registry.LAX("reshard")
-def reshard(view: registry.View) -> Iterator[ast.expr]:
+def reshard(view: registry.EquationView) -> Iterator[ast.expr]:
     sharding = view.params["dst_sharding"]
     if isinstance(sharding.mesh, jax.sharding.AbstractMesh):
         yield call("jax.sharding.reshard", *view.operands, value(sharding.spec))
@@ -309,7 +309,7 @@ def _over(sharding: Any, spec: object, mesh: object = None, abstract: bool = Fal
 
 
 @registry.LAX("call_hi_primitive")
-def high(view: registry.View) -> Iterator[ast.expr]:
+def high(view: registry.EquationView) -> Iterator[ast.expr]:
     """Yield the public function that creates the primitive, under `vmap` if it was."""
     name, fields = parameters.class_and_params(view.params)
     match name:
@@ -336,7 +336,7 @@ def high(view: registry.View) -> Iterator[ast.expr]:
             return
 
 
-def _nonzero(view: registry.View, fields: Params) -> Iterator[ast.expr]:
+def _nonzero(view: registry.EquationView, fields: Params) -> Iterator[ast.expr]:
     """Yield `jnp.nonzero` over the last axes of an array, under `vmap` for the others."""
     array, *filled = view.operands
     rank, axes = view.inputs[0].ndim, tuple(fields["axes"])

@@ -132,7 +132,7 @@ def _items(indexed: parameters.Indexed) -> tuple[ast.expr, ...]:
 
 def _item(part: object, *, in_call: bool = False) -> ast.expr:
     """Return an index; a slice is `0:4` in brackets, and `slice(0, 4)` as an argument."""
-    if not isinstance(part, parameters.Range):
+    if not isinstance(part, parameters.AxisSlice):
         return part if isinstance(part, ast.expr) else value(part)
     if part.is_whole:
         return call("slice", NONE) if in_call else COLON

@@ -10,7 +10,7 @@ import jax
 
 from jaxsight_source.compat.jaxpr_types import Equation, Params
 from jaxsight_source.equations.idioms import Window
-from jaxsight_source.equations.registry import IDIOMS, PRETTY, View, given, stepping
+from jaxsight_source.equations.registry import IDIOMS, PRETTY, EquationView, given, stepping
 from jaxsight_source.text.exprs import FALSE, TRUE, binary, call
 from jaxsight_source.values import spelling
 from jaxsight_source.values.spelling import value
@@ -35,7 +35,7 @@ _NUMPY = {
 
 
 @PRETTY(*{*OPERATORS, *_NUMPY} - {"clamp", "square", "not"})
-def operator(view: View) -> Iterator[ast.expr]:
+def operator(view: EquationView) -> Iterator[ast.expr]:
     if all(literal is not None for literal in view.literals):  # Python would compute it
         if view.name == "add_any":
             yield call("lax.add", *view.operands)
@@ -67,7 +67,7 @@ def axis(axes: tuple[int, ...], rank: int) -> dict[str, ast.expr]:
 
 
 @PRETTY(*REDUCTIONS)
-def reduction(view: View) -> Iterator[ast.expr]:
+def reduction(view: EquationView) -> Iterator[ast.expr]:
     (x,) = view.operands
     over = axis(view.params["axes"], view.inputs[0].ndim)
     yield call(f"jnp.{REDUCTIONS[view.name]}", x, **over)
@@ -225,7 +225,7 @@ def _einsum(
 
 
 @PRETTY("dot_general")
-def product(view: View) -> Iterator[ast.expr]:
+def product(view: EquationView) -> Iterator[ast.expr]:
     x, y = view.operands
     ranks = [aval.ndim for aval in view.inputs]
     (left_summed, right_summed), (left_batch, _) = view.params["dimension_numbers"]
@@ -252,7 +252,7 @@ def product(view: View) -> Iterator[ast.expr]:
 
 
 @PRETTY("conv_general_dilated")
-def convolution(view: View) -> Iterator[ast.expr]:
+def convolution(view: EquationView) -> Iterator[ast.expr]:
     """Yield convolutions with dimension letters, `"SAME"` or `"VALID"`, and without defaults."""
     params = view.params
     numbers = params["dimension_numbers"]

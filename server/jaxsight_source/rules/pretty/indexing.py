@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import is_literal
 from jaxsight_source.equations.idioms import Window
-from jaxsight_source.equations.registry import IDIOMS, PRETTY, View, flags, given
+from jaxsight_source.equations.registry import IDIOMS, PRETTY, EquationView, flags, given
 from jaxsight_source.rules.pretty.shapes import bounds, whole
 from jaxsight_source.text.exprs import COLON, ELLIPSIS, FALSE, call, once, subscript, tuple_
 from jaxsight_source.text.layout import flat
@@ -129,7 +129,7 @@ def updated(window: Window) -> Iterator[ast.expr]:
 
 
 @PRETTY("gather")
-def gathered_alone(view: View) -> Iterator[ast.expr]:
+def gathered_alone(view: EquationView) -> Iterator[ast.expr]:
     """Yield a gather whose indices are computed elsewhere, in compact form."""
     mode = _MODES.get(getattr(view.params["mode"], "name", ""))
     if mode is None:
@@ -143,7 +143,7 @@ def gathered_alone(view: View) -> Iterator[ast.expr]:
 
 
 @PRETTY(*_UPDATES)
-def updated_alone(view: View) -> Iterator[ast.expr]:
+def updated_alone(view: EquationView) -> Iterator[ast.expr]:
     """Yield a scatter whose indices are computed elsewhere, in compact form."""
     mode = _MODES.get(getattr(view.params["mode"], "name", ""))
     if mode is not None:
@@ -153,7 +153,7 @@ def updated_alone(view: View) -> Iterator[ast.expr]:
         )
 
 
-def _numbers(view: View) -> ast.expr:
+def _numbers(view: EquationView) -> ast.expr:
     """Return dimension numbers, such as `lax.GatherDimensionNumbers((2,), (0,), (0,))`.
 
     They are written once, at the top of the module, without batching dimensions if there are none.
@@ -194,7 +194,7 @@ def _places(window: Window, equation: Equation, where: Atom) -> Iterator[list[as
 
 
 @PRETTY("dynamic_slice")
-def slice_at(view: View) -> Iterator[ast.expr]:
+def slice_at(view: EquationView) -> Iterator[ast.expr]:
     """Yield a slice along one axis."""
     x, *starts = view.operands
     sizes, shape = view.params["slice_sizes"], view.inputs[0].shape
@@ -209,7 +209,7 @@ def slice_at(view: View) -> Iterator[ast.expr]:
 
 
 @PRETTY("dynamic_update_slice")
-def update_at(view: View) -> Iterator[ast.expr]:
+def update_at(view: EquationView) -> Iterator[ast.expr]:
     """Yield an update along one axis."""
     x, update, *starts = view.operands
     moving = [axis for axis, start in enumerate(starts) if flat(start) != "0"]

@@ -22,7 +22,7 @@ from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.staging import is_literal, opened
 from jaxsight_source.equations.idioms import Window
-from jaxsight_source.equations.registry import IDIOMS, PRETTY, View, signatures
+from jaxsight_source.equations.registry import IDIOMS, PRETTY, EquationView, signatures
 from jaxsight_source.text.exprs import FALSE, TRUE, Item, binary, call, public
 from jaxsight_source.values import spelling
 from jaxsight_source.values.spelling import value
@@ -48,11 +48,11 @@ with more unusual arguments than these cover is written with `lax`.
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryCall:
+class NumpyCall:
     """A call in a program."""
 
     name: str
-    view: View
+    view: EquationView
     names: Sequence[str | None]
     """The function's names for its arguments, where known."""
     equations: Sequence[Equation]
@@ -75,15 +75,15 @@ def _all_equations(program: object, depth: int = 3) -> Iterator[Equation]:
                 yield from _all_equations(part.value, depth - 1)
 
 
-def candidates(name: str, view: View, program: object) -> Iterator[ast.expr]:
+def candidates(name: str, view: EquationView, program: object) -> Iterator[ast.expr]:
     """Yield public calls that may be a call of this program, the shortest first."""
-    called = LibraryCall(name, view, argument_names(opened(program)), list(_all_equations(program)))
+    called = NumpyCall(name, view, argument_names(opened(program)), list(_all_equations(program)))
     bare = _OTHER_NAMES.get(name, name.strip("_"))
     for path, signature in _signatures(bare):
         yield from itertools.islice(_calls(path, signature, called), MOST)
 
 
-def _calls(path: str, signature: inspect.Signature, called: LibraryCall) -> Iterator[ast.expr]:
+def _calls(path: str, signature: inspect.Signature, called: NumpyCall) -> Iterator[ast.expr]:
     parameters = {
         name: parameter
         for name, parameter in signature.parameters.items()
@@ -108,7 +108,7 @@ def _calls(path: str, signature: inspect.Signature, called: LibraryCall) -> Iter
 
 
 def _arguments(
-    called: LibraryCall, parameters: Mapping[str, inspect.Parameter]
+    called: NumpyCall, parameters: Mapping[str, inspect.Parameter]
 ) -> Iterator[dict[str, ast.expr]]:
     """Yield operands by parameter: by their names if the function has these, and in order."""
     named = dict(zip(called.names, called.view.operands, strict=False))
@@ -169,7 +169,7 @@ _UNNAMED = frozenset(
 
 
 def _guesses(
-    name: str, parameter: inspect.Parameter, called: LibraryCall
+    name: str, parameter: inspect.Parameter, called: NumpyCall
 ) -> Iterator[ast.expr | None]:
     """Yield values for a parameter; None leaves it at its default."""
     required = parameter.default is inspect.Parameter.empty
@@ -226,7 +226,7 @@ _TYPED = frozenset({
 """Functions whose result has the dtype that they are given."""
 
 
-def _axes(called: LibraryCall) -> Iterator[ast.expr]:
+def _axes(called: NumpyCall) -> Iterator[ast.expr]:
     candidates_seen: dict[object, None] = {}
     rank = getattr(called.view.inputs[0], "ndim", 0) if called.view.inputs else 0
     for equation in called.equations:
@@ -246,7 +246,7 @@ def _axes(called: LibraryCall) -> Iterator[ast.expr]:
     yield from map(value, candidates_seen)
 
 
-def _shifts(called: LibraryCall) -> Iterator[ast.expr]:
+def _shifts(called: NumpyCall) -> Iterator[ast.expr]:
     """Yield the shifts that `roll` may have: it concatenates two slices."""
     for equation in called.equations:
         if equation.primitive.name == "slice":
@@ -263,7 +263,7 @@ def _shifts(called: LibraryCall) -> Iterator[ast.expr]:
 _AS_OPERATORS = {"remainder": "%", "floor_divide": "//", "true_divide": "/", "matmul": "@"}
 
 
-def _padded(view: View) -> Iterator[ast.expr]:
+def _padded(view: EquationView) -> Iterator[ast.expr]:
     """Yield calls of `jnp.pad`, whose padding value is a keyword and whose modes differ."""
     equations = list(_all_equations(view.params["jaxpr"]))
     array, *fill = view.operands
@@ -303,7 +303,7 @@ def _sides(sides: list[tuple[int, int]]) -> Iterator[ast.expr]:
 
 
 @PRETTY("jit", "pjit")
-def jitted(view: View) -> Iterator[ast.expr]:
+def jitted(view: EquationView) -> Iterator[ast.expr]:
     program = view.params["jaxpr"]
     name = str(view.params["name"])
     if name in _AS_OPERATORS and len(view.operands) == 2 and None in view.literals:
@@ -314,7 +314,7 @@ def jitted(view: View) -> Iterator[ast.expr]:
 
 
 @PRETTY("custom_jvp_call", "custom_vjp_call")
-def with_rules(view: View) -> Iterator[ast.expr]:
+def with_rules(view: EquationView) -> Iterator[ast.expr]:
     program = view.params.get("call_jaxpr", view.params.get("fun_jaxpr"))
     name = str(view.params.get("name") or function_name(opened(program)))
     yield from candidates(name.rpartition(".")[2].partition(" ")[0], view, program)
@@ -337,7 +337,7 @@ def prepared(window: Window) -> Iterator[ast.expr]:
         window.origin(atom, "random_wrap", "convert_element_type", "broadcast_in_dim")
         for atom in equation.invars
     ]
-    view = View(
+    view = EquationView(
         equation.primitive,
         equation.params,
         tuple(map(window.expr, origins)),

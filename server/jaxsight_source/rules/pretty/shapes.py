@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight_source.equations.idioms import Window
-from jaxsight_source.equations.registry import IDIOMS, PRETTY, View
+from jaxsight_source.equations.registry import IDIOMS, PRETTY, EquationView
 from jaxsight_source.text.exprs import COLON, ELLIPSIS, NONE, call, list_, span, subscript
 from jaxsight_source.text.layout import flat
 from jaxsight_source.values import spelling
@@ -17,7 +17,7 @@ from jaxsight_source.values.spelling import value
 
 
 @PRETTY("transpose")
-def transpose(view: View) -> Iterator[ast.expr]:
+def transpose(view: EquationView) -> Iterator[ast.expr]:
     (x,) = view.operands
     order = tuple(view.params["permutation"])
     if order == (1, 0):
@@ -31,7 +31,7 @@ def transpose(view: View) -> Iterator[ast.expr]:
 
 
 @PRETTY("reshape")
-def reshape(view: View) -> Iterator[ast.expr]:
+def reshape(view: EquationView) -> Iterator[ast.expr]:
     (x, *dynamic_sizes) = view.operands
     sizes = tuple(view.params["new_sizes"])
     if dynamic_sizes or view.literals[0] is not None:
@@ -48,7 +48,7 @@ def reshape(view: View) -> Iterator[ast.expr]:
 
 
 @PRETTY("broadcast_in_dim")
-def broadcast_in_dim(view: View) -> Iterator[ast.expr]:
+def broadcast_in_dim(view: EquationView) -> Iterator[ast.expr]:
     x, *dynamic_sizes = view.operands
     if dynamic_sizes:
         return
@@ -137,7 +137,7 @@ def whole(indices: list[ast.expr]) -> list[ast.expr]:
 
 
 @PRETTY("slice")
-def slice_(view: View) -> Iterator[ast.expr]:
+def slice_(view: EquationView) -> Iterator[ast.expr]:
     (x,) = view.operands
     starts, stops = view.params["start_indices"], view.params["limit_indices"]
     sizes = view.inputs[0].shape
@@ -157,7 +157,7 @@ def indexed(window: Window) -> Iterator[ast.expr]:
 
 
 @PRETTY("rev")
-def rev(view: View) -> Iterator[ast.expr]:
+def rev(view: EquationView) -> Iterator[ast.expr]:
     reversed_ = view.params["dimensions"]
     rank = view.inputs[0].ndim
     selected: list[ast.expr] = [
@@ -220,7 +220,7 @@ def triangular(window: Window) -> Iterator[ast.expr]:
 
 
 @PRETTY("iota")
-def iota(view: View) -> Iterator[ast.expr]:
+def iota(view: EquationView) -> Iterator[ast.expr]:
     dtype, shape = view.params["dtype"], view.params["shape"]
     if len(shape) == 1:
         if jnp.arange(0).dtype == dtype:

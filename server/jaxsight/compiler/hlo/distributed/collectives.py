@@ -10,7 +10,7 @@ from jaxsight.compiler.hlo.distributed import groups
 from jaxsight.compiler.hlo.fused import Fused
 from jaxsight.compiler.hlo.walk import ANNOTATIONS, FREE, is_end_of_async
 from jaxsight.hlo.shapes import arrays, parts, total_bytes
-from jaxsight.hlo.text import Computation, Instruction, Module
+from jaxsight.hlo.text import Computation, HloModule, Instruction
 from jaxsight.wire.kernel_graph import Collective, CollectiveKind, Value
 from jaxsight.wire.meshes import Mesh
 
@@ -81,10 +81,10 @@ def results(instruction: Instruction) -> tuple[Value, ...] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class PartitionedProgram:
     """What is known of the program whose collectives are described."""
 
-    module: Module
+    module: HloModule
     devices: int
     meshes: Sequence[Mesh] = ()
     communicates: Collection[str] = frozenset()
@@ -167,7 +167,7 @@ def _bytes(instruction: Instruction, computation: Computation) -> int:
     return read if instruction.opcode == "send" else max(read, total_bytes(shape))
 
 
-def is_async(start: Instruction, computation: Computation, module: Module) -> bool:
+def is_async(start: Instruction, computation: Computation, module: HloModule) -> bool:
     """Return whether kernels that do not communicate run between a start and its end.
 
     The end of a start in the body of a loop may be in the next iteration.

@@ -22,7 +22,7 @@ from operator import itemgetter
 
 from jaxsight.compiler.hlo.distributed import groups
 from jaxsight.hlo.shapes import arrays, dims, split_at_commas, without_layout
-from jaxsight.hlo.text import Computation, Instruction, Module, parse
+from jaxsight.hlo.text import Computation, HloModule, Instruction, parse
 from jaxsight.hlo.text import instruction as parsed_instruction
 from jaxsight.wire.meshes import Chosen, Divided, Mesh, Rematerialization, Spec
 
@@ -36,7 +36,7 @@ _MOST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sharding:
+class HloSharding:
     """A sharding of a value in terms of axes."""
 
     spec: Spec
@@ -68,7 +68,7 @@ def read(text: str, meshes: Sequence[Mesh] = ()) -> tuple[Chosen, ...]:
     )
 
 
-def sharding(text: str, rank: int, meshes: Sequence[Mesh] = ()) -> Sharding | None:
+def sharding(text: str, rank: int, meshes: Sequence[Mesh] = ()) -> HloSharding | None:
     """Return the sharding of an array from its text, or `None` if it is not along whole axes.
 
     Args:
@@ -79,7 +79,7 @@ def sharding(text: str, rank: int, meshes: Sequence[Mesh] = ()) -> Sharding | No
     inside = text.strip()[1:-1]
     pieces = [piece.strip() for piece in split_at_commas(inside)]
     if pieces[-1] == "replicated":
-        return Sharding(())
+        return HloSharding(())
     if pieces[0].startswith("mesh["):
         return _named(pieces, rank, meshes)
     if (tiles := _TILES.match(inside)) is not None:
@@ -111,9 +111,9 @@ def tiles(text: str, rank: int) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class _Reader:
-    module: Module
+    module: HloModule
     meshes: tuple[Mesh, ...]
-    chosen: dict[tuple[str, str], Sharding | None] = field(default_factory=dict)
+    chosen: dict[tuple[str, str], HloSharding | None] = field(default_factory=dict)
     """By path and type; `None` if it is not known, or several results differ."""
     operands: dict[tuple[str, str], tuple[Divided, ...]] = field(default_factory=dict)
 
@@ -156,7 +156,7 @@ class _Reader:
     def _add(
         self, path: str, instruction: Instruction, operands: Sequence[Instruction] = ()
     ) -> None:
-        own: dict[str, Sharding | None] = {}
+        own: dict[str, HloSharding | None] = {}
         for value, text in _leaves(instruction):
             chosen = self._sharding(value, text)
             own[value] = chosen if own.get(value, chosen) == chosen else None
@@ -170,7 +170,7 @@ class _Reader:
             self.chosen[path, value] = chosen
             self.operands[path, value] = read
 
-    def _sharding(self, value: str, text: str) -> Sharding | None:
+    def _sharding(self, value: str, text: str) -> HloSharding | None:
         return sharding(text, value.count(",") + (not value.endswith("[]")), self.meshes)
 
 
@@ -195,7 +195,7 @@ def _within(prefix: str, path: str) -> str:
     return f"{prefix}/{path}" if prefix else ""
 
 
-def _named(pieces: list[str], rank: int, meshes: Sequence[Mesh]) -> Sharding | None:
+def _named(pieces: list[str], rank: int, meshes: Sequence[Mesh]) -> HloSharding | None:
     """Return a sharding that names axes, unless it has manual axes or parts of axes."""
     dimensions: list[tuple[str, ...]] = []
     unreduced: tuple[str, ...] = ()
@@ -217,13 +217,13 @@ def _named(pieces: list[str], rank: int, meshes: Sequence[Mesh]) -> Sharding | N
     known = {name for mesh in meshes for name, _ in mesh.axes}
     used = {name for names in (*spec, unreduced) for name in names}
     if used <= known or not known:
-        return Sharding(spec, unreduced)
+        return HloSharding(spec, unreduced)
     return _renamed(pieces, spec, unreduced, meshes)
 
 
 def _renamed(
     pieces: list[str], spec: Spec, unreduced: tuple[str, ...], meshes: Sequence[Mesh]
-) -> Sharding | None:
+) -> HloSharding | None:
     """Return a sharding over XLA's own axes in terms of the program's meshes."""
     sizes = dict(_SIZED.findall(pieces[0]))
     ids = next((piece for piece in pieces if piece.startswith("device_ids=(")), "")
@@ -253,7 +253,7 @@ def _mixed(digits: list[tuple[int, int]]) -> int:
 
 def _tiled(
     inside: str, sizes: tuple[int, ...], rank: int, meshes: Sequence[Mesh]
-) -> Sharding | None:
+) -> HloSharding | None:
     """Return a sharding of an array of devices in terms of the program's meshes."""
     after = inside[inside.index("]") + 1 :]
     devices = groups.device_ids(after.partition(" ")[0].removeprefix("<="))
@@ -276,7 +276,7 @@ def _tiled(
 
 def _of_tiles(
     tiles: Mapping[int, tuple[int, ...]], rank: int, meshes: Iterable[Mesh]
-) -> Sharding | None:
+) -> HloSharding | None:
     """Return the sharding over the first mesh over whose devices an array is divided like this.
 
     Args:
@@ -291,7 +291,7 @@ def _of_tiles(
             known = [names for names in axes if names is not None]
             if len(known) == count:
                 spec = tuple(known[:rank]) if any(known[:rank]) else ()
-                return Sharding(spec, tuple(itertools.chain(*known[rank:])))
+                return HloSharding(spec, tuple(itertools.chain(*known[rank:])))
     return None
 
 

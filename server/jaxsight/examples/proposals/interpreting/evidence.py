@@ -294,14 +294,14 @@ class Dotted:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unknown:
+class UnknownValue:
     pass
 
 
-Value = Param | Arr | Size | ShapeOf | RankOf | Const | Items | Dotted | Unknown
+Value = Param | Arr | Size | ShapeOf | RankOf | Const | Items | Dotted | UnknownValue
 Links = list[tuple[Shape, Shape]]
 """Pairs of shapes that are broadcast with each other."""
-UNKNOWN = Unknown()
+UNKNOWN = UnknownValue()
 
 
 def facts_of(value: Value) -> Evidence:

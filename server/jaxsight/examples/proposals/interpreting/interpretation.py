@@ -23,14 +23,14 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     RankOf,
     ShapeOf,
     Size,
-    Unknown,
+    UnknownValue,
     Value,
     facts_of,
 )
 from jaxsight.source.abstract_interpretation.interpreter import (
     AbstractInterpreter,
+    AbstractState,
     Comprehension,
-    Environment,
 )
 
 _MOST = 6000
@@ -41,7 +41,7 @@ class _Enough(Exception):
     """The function is too long to be interpreted further."""
 
 
-class _Values(Environment[Value]):
+class _Values(AbstractState[Value]):
     """The values of variables; what parameters are is noted in `Evidence`, on all ways alike."""
 
     def either(self, _path: str, one: Value | None, other: Value | None) -> Value | None:
@@ -50,7 +50,7 @@ class _Values(Environment[Value]):
 
 def _better(first: Value, second: Value) -> Value:
     """Return the one of two values that tells more: what the code computes, the first of both."""
-    return second if isinstance(first, Const | Unknown | Param) else first
+    return second if isinstance(first, Const | UnknownValue | Param) else first
 
 
 class BodyInterpreter(AbstractInterpreter[_Values, Value]):

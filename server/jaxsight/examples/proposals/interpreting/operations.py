@@ -22,7 +22,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Shape,
     ShapeOf,
     Size,
-    Unknown,
+    UnknownValue,
     Value,
     facts_of,
 )
@@ -212,7 +212,7 @@ def _elementwise(call: LibraryCall) -> Value:
             return Arr(Shape.of([Dim()]), loose=True) if values else UNKNOWN
         case Const() | Size():
             return Arr(Shape.of([]))
-        case Unknown():
+        case UnknownValue():
             return Arr(Shape(), loose=True)
     if (shape := as_array(first)) is None:
         return UNKNOWN

@@ -20,7 +20,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Shape,
     ShapeOf,
     Size,
-    Unknown,
+    UnknownValue,
     Value,
 )
 from jaxsight.text.names import words
@@ -252,7 +252,7 @@ def arithmetic(links: Links, left: Value, right: Value, *, is_sum: bool = True) 
                 loose = loose or is_loose
                 if not is_loose:
                     shapes.append(shape)
-            case Unknown():
+            case UnknownValue():
                 loose = True
     if len(shapes) == 2 and shapes[0].find() is not shapes[1].find():
         links.append((shapes[0], shapes[1]))
@@ -330,7 +330,7 @@ def _taken(shape: Shape, parts: Sequence[Part]) -> Arr:
     has_new = any(_is_new(part) for part in parts)
     if has_new and used and not any(map(_is_ellipsis, parts)):
         shape.find().likely = used
-    arrays = [part for part in parts if isinstance(part, Param | Arr | Unknown)]
+    arrays = [part for part in parts if isinstance(part, Param | Arr | UnknownValue)]
     for part in parts:
         if not isinstance(part, slice | Const | Size):
             as_index(part)

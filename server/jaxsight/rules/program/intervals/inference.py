@@ -19,7 +19,7 @@ from jaxsight.rules.program.intervals.interval import (
 )
 from jaxsight.rules.program.loops import Carry, LoopParts, loop_of
 from jaxsight.text.parsing import literal_in
-from jaxsight.wire.program import CONSTANT, LITERAL, Body, Step, Value
+from jaxsight.wire.program import CONSTANT, LITERAL, Body, ProgramValue, Step
 
 _ = arithmetic, floats, moves  # register what primitives make of intervals
 
@@ -264,7 +264,7 @@ class Intervals:
         return None
 
 
-def _literal(value: Value) -> Interval | None:
+def _literal(value: ProgramValue) -> Interval | None:
     try:
         number = literal_in(value.said)
     except ValueError:
@@ -272,7 +272,7 @@ def _literal(value: Value) -> Interval | None:
     return Interval.listed([int(number)]) if isinstance(number, int) else None
 
 
-def _constant(value: Value) -> Interval | None:
+def _constant(value: ProgramValue) -> Interval | None:
     """Return the interval of a captured array: all of it, or its least and greatest element."""
     if not value.integers:
         return None

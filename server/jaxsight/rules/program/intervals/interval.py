@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from jaxsight.rules.program.flow import Flow
-from jaxsight.wire.program import Step, Value
+from jaxsight.wire.program import ProgramValue, Step
 
 Axis = int | str
 """What an affine value varies with: an axis of the array, or a loop by its path."""
@@ -295,12 +295,12 @@ class Applied:
     """Returns the interval of a value."""
 
     @property
-    def before(self) -> Value:
+    def before(self) -> ProgramValue:
         """The first operand."""
         return self.flow.value(self.step.operands[0])
 
     @property
-    def after(self) -> Value:
+    def after(self) -> ProgramValue:
         """The result."""
         return self.flow.value(self.step.results[0])
 
