@@ -9,10 +9,8 @@ from collections.abc import Iterator
 
 from tools.lint.checkout import PACKAGE, Checkout, Module, Offender, inside
 
-HOMONYMS = 30
-"""Public names that several classes have: `Call` and `Program` are words of several packages. Lower
-it where one goes; a new class gets a name of its own.
-"""
+HOMONYMS = 0
+"""Public names that several classes have: a class has a name of its own."""
 ANY = 600
 """Lines that name `Any`: values of user code, of JSON and of JAX's untyped internals."""
 KINDS = 1

@@ -7,7 +7,6 @@ fails when it is stale.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from jaxsight.settings.schema import SCHEMA, Setting
 
@@ -49,7 +48,7 @@ In the editor, as JSON:
 """
 
 
-def schema_json() -> dict[str, Any]:
+def schema_json() -> dict[str, object]:
     """Return the settings in the form of VS Code's `contributes.configuration`."""
     return {
         "title": "jaxsight",

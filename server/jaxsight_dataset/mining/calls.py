@@ -6,7 +6,6 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -166,7 +165,7 @@ class _Flat:
     """
 
     function: Callable[..., object]
-    leaves: Sequence[Any]
+    leaves: Sequence[object]
     tree: PyTreeDef
     at: Sequence[int]
     names: Sequence[str]

@@ -11,7 +11,6 @@ import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -106,7 +105,7 @@ class _Canonical:
         text = avals.text(atom.aval)
         return text if self._with_numbers else text.partition("[")[0]
 
-    def _parameter(self, value: Any) -> object:
+    def _parameter(self, value: object) -> object:
         if is_jaxpr(value):
             known = self._programs.get(id(value))
             if known is None:

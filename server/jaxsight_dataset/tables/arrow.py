@@ -23,7 +23,7 @@ def pyarrow() -> Any:
         raise MissingLibrary(
             'Parquet requires pyarrow; run pip install "jaxsight[dataset]", or use --format jsonl'
         ) from error
-    library: Any = pyarrow
+    library: object = pyarrow
     return library
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from jaxsight.tracer.importing.finding import AfterImport
 
-Boundary = Callable[[Callable[..., Any], str], Callable[..., object]]
+Boundary = Callable[[Callable[..., object], str], Callable[..., object]]
 """Returns a function of JAX, by its public name, wrapped or as it is."""
 
 _ELSEWHERE = {

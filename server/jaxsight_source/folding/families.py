@@ -224,7 +224,7 @@ def captures(family: steps.Family) -> dict[int, Any]:
     if outer is None:
         return {}
     sources = steps.sources_of(outer.runs)
-    captured: dict[int, Any] = {}
+    captured: dict[int, object] = {}
     for index, row in enumerate(family.inputs):
         source = sources.get(id(row[0]))
         if source is not None and source[0] == family.partners[0]:

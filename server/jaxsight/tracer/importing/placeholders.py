@@ -385,7 +385,7 @@ def _decorates(frame: FrameType) -> bool:
 
 def _tree_of(frame: FrameType) -> ast.AST:
     file = frame.f_code.co_filename
-    loader: Any = frame.f_globals.get("__loader__")
+    loader: object = frame.f_globals.get("__loader__")
     lines = linecache.getlines(file)
     text = "".join(lines)
     # The loader has the editor's text, which runs; `linecache` reads the disk.

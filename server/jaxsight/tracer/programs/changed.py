@@ -144,7 +144,7 @@ def _rolled(flat: _Flat) -> tuple[list[Any], FoldedLoop]:
     largest = max(loops, key=lambda step: len(step.members), default=None)
     if largest is None or any(isinstance(item, FoldedStep) for item in largest.members):
         raise NoSuchChange("no loop")
-    items: list[Any] = []
+    items: list[object] = []
     for step in steps:
         items += step.members if isinstance(step, FoldedStep) and step is not largest else [step]
     return items, largest.family

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from lsprotocol import types
 
@@ -66,7 +65,7 @@ async def _grouped(
     if known is None:
         return None
     calls, item_of = known
-    data: Any = item.data  # what the item was made with, which the client sends back
+    data: object = item.data  # what the item was made with, which the client sends back
     name = data.get("name") if isinstance(data, dict) else None
     own = name if isinstance(name, str) else item.name
     groups: dict[str, list[types.Range]] = {}
