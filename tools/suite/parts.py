@@ -72,6 +72,7 @@ PARTS = (
             "compiler",
             "device",
             "drawing",
+            "figures",
             "measuring",
             "page",
             "profiles",
