@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
@@ -99,7 +100,7 @@ class Commands:
         signature = inspect.signature(command)
 
         # pygls would pass its server for a first parameter of the type `object`.
-        async def run(*arguments: object) -> object:
+        async def run(*arguments: Any) -> object:
             task = asyncio.current_task()
             assert task is not None
             self._context.when_cancelled(task.cancel)

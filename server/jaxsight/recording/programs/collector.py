@@ -246,7 +246,7 @@ class Collector:
         elif event == _SAVED and thread.compiling is not None:
             thread.compiling.saved.append(seconds)
 
-    def _happened(self, event: str, **_: Any) -> None:
+    def _happened(self, event: str, **_: object) -> None:
         if event == _HIT and self._thread.compiling is not None:
             self._thread.compiling.hits += 1
 
