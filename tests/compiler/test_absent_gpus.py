@@ -60,7 +60,7 @@ def both() -> Callable[[str], Both]:
             answers = {}
             for name, program in {**PROGRAMS, **OTHERS}.items():
                 target = parse(program.target)
-                held = lowered(program)
+                held = lowered(program).request
                 request = Compile(
                     0,
                     target.name,
@@ -157,7 +157,7 @@ def test_no_dump_stays_in_the_folder_of_temporary_files(
         assert environment is not None, "`jaxsight targets install cuda` gets the compiler"
         compilers = Compilers(memory=8 * 2**30, deadline=240)
         try:
-            program = lowered(OTHERS["elementwise"]).program
+            program = lowered(OTHERS["elementwise"]).request.program
             request = Compile(0, "cuda:h100", program, complete=False)
             answer = await compilers.compile(parse("cuda:h100"), environment, request)
             return answer, dumps()

@@ -135,7 +135,7 @@ def outcome() -> Callable[[str], Outcome]:
             outcomes = {}
             for name, program in PROGRAMS.items():
                 told = lowered(program)
-                request = Compile(0, program.target, told.program)
+                request = Compile(0, program.target, told.request.program)
                 target = parse(program.target)
                 outcomes[name] = told, await compilers.compile(target, environment, request)
             return outcomes
@@ -189,7 +189,7 @@ def test_callbacks_are_lowered_for_every_platform(call: str, platform: str) -> N
     file = lab(f"{HEAD}def f(x):\n    y = {call}\n    return x, y\n")
     traced = file.trace("f", x="f32[64]")
     first, again = (file.ask(Lower(n, traced.id, platform)) for n in (1, 2))
-    assert first.program
+    assert first.request.program
     assert first.key == again.key
 
 
@@ -344,6 +344,6 @@ def test_a_program_of_an_abstract_mesh_is_distributed_over_its_devices(body: str
     source = (
         f"mesh = {mesh}\npart = jax.sharding.PartitionSpec('i')\ndef f(x):\n    return {body}\n"
     )
-    distribution = lowered(Program(source)).distribution
+    distribution = lowered(Program(source)).request.distribution
     assert distribution is not None
     assert (distribution.devices, distribution.meshes) == (8, (Mesh((("i", 8),)),))

@@ -207,7 +207,7 @@ async def test_a_module_that_reads_its_own_name_is_a_caveat(
     (tmp_path / "shared.py").write_text("shared.memo = 1\n", encoding="utf-8")
     model = str(tmp_path / "uses_shared.py")
     session.open(model, f"import shared\n{UNDEFINED[: UNDEFINED.index('show(f)')]}")
-    view = await session.view(model, "f")
+    view = await view_of(session.engine, model, "f")
     session.close(model)
     assert next(map(caveats.text, view.caveats)) == (
         "line 1: `import shared` raised NameError: “name 'shared' is not defined”"

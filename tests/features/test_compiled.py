@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from jaxsight.features.named_function import compiled_function
+from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.rules.fixing.context import applied
 from jaxsight.session import Session
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.messages.compiling import Compiled
 from tests.quiet import QUIET
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -101,10 +101,10 @@ async def test_whoever_asks_gets_kernels(name: str, project: tuple[Session, Path
     path = str(root / f"asked_{'_'.join(name.split())}.py")
     call = {**COMPILED, **PARTS, **INSIDE, **EAGER}[name]
     own.open(path, f"{HEAD}{ROOT}x = jnp.ones((4, 3))\n{call}\n".format(f="f"))
-    await own.settle_inputs(path, patience=240)
+    await own.background.settle(path, patience=240)
     _, result = await compiled_function(own.engine, path, "f", "cpu")
     own.close(path)
-    assert isinstance(result.outcome, Compiled)
+    assert isinstance(result, LocatedFigures)
 
 
 def in_main(call: str) -> str:

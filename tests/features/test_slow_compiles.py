@@ -327,7 +327,7 @@ async def test_a_slow_program_is_shown_so_and_reported_with_what_was_measured(
     second = await configured(tmp_path)
     second.open(path, CHAIN)
     _, kernels = await compiled_function(second.engine, path, "chain", complete=True)
-    asking = asyncio.ensure_future(second.findings(path, kernels=True))
+    asking = asyncio.ensure_future(second.report(path, kernels=True))
     measuring = asyncio.ensure_future(measured(second))
     # Where it takes less than a moment there is no progress, and nothing to interrupt.
     await asyncio.wait({asking, measuring}, return_when=asyncio.FIRST_COMPLETED)

@@ -21,12 +21,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from jaxsight.features import panel as panel_record
 from jaxsight.features.asking.asking import AgentQuestion, Topic
 from jaxsight.features.findings.locked import facts_of_kernels
 from jaxsight.features.kernels.table import record
 from jaxsight.features.named_function import compiled_function
 from jaxsight.features.panel import ReportedFunction
+from jaxsight.features.panel import record as panel_record
 from jaxsight.figures.summary import NOT_YET
 from jaxsight.library.kernels import Kernels
 from jaxsight.queries.programs.located_figures import LocatedFigures
