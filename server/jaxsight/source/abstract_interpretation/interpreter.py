@@ -211,7 +211,8 @@ class AbstractInterpreter(Generic[S, V]):
     def _case(self, case: ast.match_case, value: V) -> Callable[[], None]:
         def way() -> None:
             for name in bound_in(case.pattern):
-                self.assign(ast.Name(name, ast.Store()), value, None)
+                bound = ast.copy_location(ast.Name(name, ast.Store()), case.pattern)
+                self.assign(bound, value, None)
             if case.guard is not None:
                 self.test(case.guard)
             self.run(case.body)
@@ -304,7 +305,8 @@ class AbstractInterpreter(Generic[S, V]):
         if handler.type is not None:
             error = self.evaluate(handler.type)
             if handler.name is not None:
-                self.assign(ast.Name(handler.name, ast.Store()), error, None)
+                name = ast.copy_location(ast.Name(handler.name, ast.Store()), handler)
+                self.assign(name, error, None)
         self.run(handler.body)
 
     # Expressions and targets.
