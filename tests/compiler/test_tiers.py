@@ -59,10 +59,12 @@ async def session() -> AsyncIterator[Session]:
     await session.aclose()
 
 
-async def outcome(session: Session, path: str, function: str, **options: bool) -> Compiled | str:
+async def outcome(
+    session: Session, path: str, function: str, *, complete: bool = True
+) -> Compiled | str:
     try:
         _, result = await compiled_function(
-            session.engine, path, function, "cpu", **options, complete=True
+            session.engine, path, function, "cpu", complete=complete
         )
     except LookupError as error:
         return str(error)
