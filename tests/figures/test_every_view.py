@@ -275,7 +275,9 @@ async def seen(session: Session, path: str, function: str) -> tuple[dict[str, An
     """Compile a function, and read each view of it; `None` where it cannot be compiled."""
     try:
         _, figures = await compiled_function(session.engine, path, function, complete=True)
-    except LookupError:  # it has an error
+    except LookupError as error:  # some fixtures have an error; nothing else may be missing
+        if "cannot be traced" not in str(error):
+            raise
         return None
     if not isinstance(figures, LocatedFigures):  # no view has figures
         assert figures.trouble.kind == "target"
