@@ -133,14 +133,14 @@ def f(x, y):
 DESCRIBE = f'''
 import json
 import jax
-from jaxsight_dataset.program import Array, Program
+from jaxsight_dataset.program import Array, RowProgram
 from jaxsight_dataset.rows.check import check
 from jaxsight_dataset.rows.describe import describe
 from jaxsight_dataset.rows.targets import TargetCompilers
 
 text = """{DISTRIBUTED}""".replace("REDUCTION", "jnp.tanh")
 arguments = {{"x": Array("float32", (8, 6)), "y": Array("float32", (6,))}}
-program = Program(0, text, "f", arguments, "distributed", "step", is_differentiable=True)
+program = RowProgram(0, text, "f", arguments, "distributed", "step", is_differentiable=True)
 with TargetCompilers() as compilers:
     row = describe(program, ["cpu", "cuda:h100"], compilers.labels)
 checks = check(program, row["canonical_digest"], row["stablehlo"], row["hlo"], row["_results"])

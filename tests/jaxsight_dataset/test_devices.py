@@ -14,7 +14,7 @@ import jax
 
 jax.config.update("jax_num_cpu_devices", 4)
 
-from jaxsight_dataset.program import Array, Program
+from jaxsight_dataset.program import Array, RowProgram
 from jaxsight_dataset.rows.describe import Rejected, describe
 
 TEXT = """
@@ -31,7 +31,7 @@ def f(x):
 
 for count in ("4", "1"):
     text = TEXT.replace("COUNT", count)
-    program = Program(0, text, "f", {"x": Array("float32", (8,))}, "math", "sine")
+    program = RowProgram(0, text, "f", {"x": Array("float32", (8,))}, "math", "sine")
     try:
         (label,) = describe(program, ["cpu"], lambda direction, targets: [])["targets"]
         print(label["kernel_count"] > 0)

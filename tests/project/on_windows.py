@@ -96,7 +96,7 @@ def import_all() -> int:
     package = pathlib.Path(jaxsight.__path__[0])
     for file in sorted(package.rglob("*.py")):
         name = ".".join(file.relative_to(package.parent).with_suffix("").parts)
-        if not name.endswith((".__main__", ".agents.protocol")):
+        if not name.endswith((".__main__", ".cli.agents")):
             importlib.import_module(name.removesuffix(".__init__"))
     return len([name for name in sys.modules if name.startswith("jaxsight.")])
 
