@@ -83,7 +83,7 @@ async def marked(rule: Rule, block: Block, session: Session, folder: Path) -> st
     source = without_marks(block.text)
     path = str(folder / "case.py")
     session.open(path, source)
-    program = rule.in_text or rule.in_module or rule.in_program or rule.explain
+    program = rule.in_module or rule.in_program or rule.explain
     compiled = rule.in_kernels is not None or program is None
     findings = (await session.report(path, kernels=compiled)).reported
     session.close(path)

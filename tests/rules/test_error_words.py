@@ -9,7 +9,7 @@ import pytest
 from jaxsight.rules.error_table import ErrorTable
 from jaxsight.rules.explain_failure import explain
 from jaxsight.rules.raised import RaisedError
-from jaxsight.rules.rule import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.wire.observations import Failure
 
 TYPES = (("x", "f32[8,4]"), ("bias", "f32[8]"), ("w", "f32[16,64]"), ("q", "f32[8,64]"))
@@ -159,7 +159,7 @@ def test_long_types_and_names_are_cut_and_told_in_a_note() -> None:
 
 
 def test_the_first_row_that_fits_is_taken_and_templates_quote() -> None:
-    table = ErrorTable("ValueError")
+    table = ErrorTable(Rule("jx999_table", "Table."), "ValueError")
     table.table(r"""
 bad (?P<what>\w+)
     {what:q3} is bad in {expression:q}

@@ -33,7 +33,7 @@ def of_rules(checkout: Checkout, known: Iterable[Rule], table: str) -> Iterator[
             yield Offender(path, 1, f"the title is not `{title}`")
         if [line for line in text.splitlines() if line.startswith("## ")] != SECTIONS:
             yield Offender(path, 1, f"the sections are not {', '.join(SECTIONS)}")
-        finds = (rule.in_text, rule.in_module, rule.in_program, rule.in_kernels, rule.explain)
+        finds = (rule.in_module, rule.in_program, rule.in_kernels, rule.explain)
         examples = len(_PYTHON.findall(text))
         if any(finds) and rule.code not in WITHOUT_EXAMPLES and examples != 2:
             message = f"{examples} examples in Python: one that is found, and one that is not"

@@ -44,7 +44,7 @@ def _rows(prefix: str) -> str:
         if not code.startswith(prefix):
             continue
         looks_at = {
-            "source": rule.in_text or rule.in_module,
+            "source": rule.in_module,
             "exceptions": rule.explain,
             "program": rule.in_program,
             "kernels": rule.in_kernels,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from jaxsight.rules.raised import RaisedError
-from jaxsight.rules.rule import Violation
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import MOST, MOST_QUOTED, cut, quoted
 
 
@@ -31,14 +31,18 @@ Explainer = Callable[[Matched], Violation | None]
 class ErrorTable:
     """The errors that a rule explains, in order: the first that fits is taken.
 
+    The rule may explain others too: its own function then asks the table.
+
     Args:
+        rule: the rule.
         types: the bare names of their classes, or of bases of these.
         parts: what rows of text may name, besides groups.
     """
 
-    def __init__(self, *types: str, **parts: Callable[[Matched], str] | str) -> None:
+    def __init__(self, rule: Rule, *types: str, **parts: Callable[[Matched], str] | str) -> None:
         self._types, self._parts = types, parts
         self._rows: list[tuple[str, Explainer]] = []
+        rule.explains(self.explain)
 
     def explain(self, error: RaisedError) -> Violation | None:
         """Return what the table says of an error; `None` if it has no such error."""

@@ -223,7 +223,6 @@ class Rule:
 
     Others are not parsed for the rule.
     """
-    in_text: FindInText | None = field(default=None, init=False)
     in_module: FindInModule | None = field(default=None, init=False)
     in_program: FindInProgram | None = field(default=None, init=False)
     in_kernels: FindInProgram | None = field(default=None, init=False)
@@ -254,7 +253,7 @@ class Rule:
     @property
     def is_own(self) -> bool:
         """Whether the engine itself reports it, and names it."""
-        finds = (self.in_text, self.in_module, self.in_program, self.in_kernels)
+        finds = (self.in_module, self.in_program, self.in_kernels)
         explains = (self.explain, self.explain_any, self.explain_size, self.explain_misses)
         return not any((*finds, *explains, self.in_annotations, self.explain_processes))
 
@@ -265,7 +264,16 @@ class Rule:
 
     def finds_in_text(self, find: FindInText) -> FindInText:
         """Look at the syntax of each top-level statement; nothing is traced."""
-        self.in_text = find
+
+        def read(tree: ast.Module) -> list[NodeViolation]:
+            return [violation for violation in find(tree) if violation is not None]
+
+        def find_in_each(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
+            for number, statement in enumerate(statements):
+                if self.word in statement.text:
+                    yield from (ModuleViolation(number, each) for each in statement.read(read))
+
+        self.in_module = find_in_each
         return find
 
     def finds_in_module(self, find: FindInModule) -> FindInModule:

@@ -162,35 +162,6 @@ CASES = [
         "Transform axes 0, 1 with one FFT (equations 8 → 4)",
     ),
     case(
-        "JX203",
-        '''
-        def convolved(x, kernel):
-            """
-            Example inputs:
-                x: f32[64, 64, 32, 2]  # fields last
-                kernel: f32[64, 64, 17]
-            """
-            modes = jnp.fft.rfftn(x, axes=(0, 1, 2))
-            modes = modes * kernel[..., None]
-            power = jnp.abs(modes).sum(axis=(0, -1))
-            return jnp.fft.irfftn(modes, axes=(0, 1, 2)), power
-        ''',
-        '''
-        def convolved(x, kernel):
-            """
-            Example inputs:
-                x: f32[2, 64, 64, 32]  # fields last
-                kernel: f32[64, 64, 17]
-            """
-            modes = jnp.fft.rfftn(x, axes=(1, 2, 3))
-            modes = modes * kernel
-            power = jnp.abs(modes).sum(axis=(1, 0))
-            return jnp.fft.irfftn(modes, axes=(1, 2, 3)), power
-        ''',
-        "Move the batch axes first in `x` and in the result (equations 13 → 9)",
-        safe=False,
-    ),
-    case(
         "JX209",
         '''
         def iterated(x, y):
@@ -585,37 +556,6 @@ LEFT = {
             return x
         ''',
     ),
-    "what is left of the axes is spoken of by numbers": (
-        "JX203",
-        '''
-        def filtered(x):
-            """
-            Example inputs:
-                x: f32[64, 64, 32, 2]
-            """
-            first = x[:, :, :, 0:1]
-            return jnp.fft.irfftn(jnp.fft.rfftn(x, axes=(0, 1, 2)), axes=(0, 1, 2)) - first
-        ''',
-    ),
-    "another function of the file calls it as it is": (
-        "JX203",
-        '''
-        def filtered(x):
-            """
-            Example inputs:
-                x: f32[64, 64, 32, 2]
-            """
-            return jnp.fft.irfftn(jnp.abs(jnp.fft.rfftn(x, axes=(0, 1, 2))), axes=(0, 1, 2))
-
-
-        def twice(x):
-            """
-            Example inputs:
-                x: f32[64, 64, 32, 2]
-            """
-            return filtered(filtered(x))
-        ''',
-    ),
     "another function of the file would fail": (
         "JX101",
         '''
@@ -648,7 +588,6 @@ ON_A_CPU = {
 ON_AN_H100 = {
     "JX103": "Put an `optimization_barrier` around `WINDOW` (memory traffic 12 MiB → 8.1 MiB, constants 4 MiB → 64 KiB on h100)",
     "JX201": "Write out `sum` over the axis of size 2 (kernels 2 → 1, temp 512 KiB → 0 B on h100)",
-    "JX203": "Move the batch axes first in `x` and in the result (kernels 5 → 3, memory traffic 10.2 MiB → 6.2 MiB, equations 9 → 5 on h100)",
     "JX204": "Compute `i, j, weight` inside the loop (kernels 6 → 5, launches 43 → 42, temp 2 MiB → 513 B on h100)",
     "JX205": "Recompute `row` at its last use (memory traffic 129 MiB → 65 MiB on h100)",
     "JX206": "Serialize the iterations with an `optimization_barrier` (kernels 11 → 14, temp 4.1 MiB → 2.1 MiB, memory traffic 25.8 MiB → 30.8 MiB, ≈ time 30.4 µs → 37.2 µs on h100)",

@@ -235,11 +235,7 @@ async def _in_text(engine: Engine, document: Document) -> list[Finding]:
     """Return the findings in the text alone."""
     await engine.rules.ready()
     module = document.module
-    in_text: list[Finding] = []
-    for chunk in module.chunks:
-        await engine.turns.breathe()
-        in_text += run_rules.of_text(chunk)
-    in_text += await engine.aside.judge(module, lambda: list(run_rules.of_module(module)))
+    in_text = await engine.aside.judge(module, lambda: list(run_rules.of_module(module)))
     return [*in_text, *run_rules.of_size(module)]
 
 

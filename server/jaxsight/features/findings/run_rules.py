@@ -16,11 +16,11 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules import RULES
 from jaxsight.rules.finding import Finding, Place, finding_of
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import CompileTimes, FindInProgram, NodeViolation, Rule, Violation
+from jaxsight.rules.rule import CompileTimes, FindInProgram, Rule, Violation
 from jaxsight.rules.text.statements import Statement
 from jaxsight.rules.text.traced import traced_module
 from jaxsight.source import differentiated
-from jaxsight.source.module import Module, ModuleChunk
+from jaxsight.source.module import Module
 from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range, SourceText
 from jaxsight.targets.target import Target
@@ -86,36 +86,6 @@ def of_kernels(
     rules = [(rule, find) for rule in wanted if (find := rule.in_kernels)]
     slow = slow or result.slow
     return _judged(view, outlined, result, rules, folding, slow)
-
-
-def of_text(chunk: ModuleChunk) -> Iterator[Finding]:
-    """Yield the findings in the text of a statement."""
-    statement = chunk.statement
-    rules = [
-        (rule, rule.in_text)
-        for rule in RULES.values()
-        if rule.in_text and rule.word in statement.text
-    ]
-    if statement.broken is not None or not rules:
-        return
-    violations = _texts.get(statement)
-    if violations is None:
-        source = SourceText(statement.text)
-        tree = tree_of(statement.text)
-        violations = _texts[statement] = tuple(
-            (rule, source.range(violation.node), violation)
-            for rule, find in rules
-            for violation in find(tree)
-            if violation is not None
-        )
-    for rule, range, found in violations:
-        yield finding_from(rule, range.shifted(chunk.first_line), found)
-
-
-_texts: WeakKeyDictionary[TopLevelStatement, tuple[tuple[Rule, Range, NodeViolation], ...]] = (
-    WeakKeyDictionary()
-)
-"""The findings of the statements that are in use; their trees are not kept."""
 
 
 def of_module(module: Module) -> Iterator[Finding]:

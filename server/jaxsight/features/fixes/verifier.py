@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
-from itertools import chain, islice
+from itertools import islice
 
 from jaxsight.features.findings import failures, run_rules
 from jaxsight.features.fixes import waits
@@ -233,12 +233,6 @@ class FixVerifier:
             return _Verdict("it could not be traced", untold=True)
         if not view.answer.agrees_with(before.versions.items()):
             return _Verdict("a file that it imports has changed", untold=True)
-        adapted: Answer | None = after
-        if candidate.adapted:  # the changed function needs an adapter to be comparable
-            asked = await self._asked(sandbox, view, candidate.adapted)
-            adapted = await sandbox.trace(asked) if asked is not None else None
-        if adapted is None:
-            return _Verdict("its adapted form could not be traced", untold=True)
         if not isinstance(after.reply, Traced):
             view_after = View(after, question.module, after.question, question.subject)
             why = failures.summary(view_after)
@@ -249,12 +243,10 @@ class FixVerifier:
                 if isinstance(by_values, _Verdict):
                     return by_values
             return _Verdict(effect="can be traced")
-        if not isinstance(adapted.reply, Traced):
-            return _Verdict("its adapted form cannot be traced")
-        was, now = before.reply.outputs, adapted.reply.outputs
+        was, now = before.reply.outputs, after.reply.outputs
         if was != now:
             return _Verdict(f"it returns {now} instead of {was}")
-        compared = _judged(await sandbox.compare(before, adapted), same=candidate.same)
+        compared = _judged(await sandbox.compare(before, after), same=candidate.same)
         if isinstance(compared, _Verdict):
             return compared
         for complete in (False, True):
@@ -330,8 +322,7 @@ def _in_text(module: Module, finding: Finding) -> Fix | None:
 
 def _count_in_text(module: Module, code: str) -> int:
     """Return the number of findings of a code in a text, for which nothing is traced."""
-    of_text = chain.from_iterable(map(run_rules.of_text, module.chunks))
-    return sum(found.code == code for found in chain(of_text, run_rules.of_module(module)))
+    return sum(found.code == code for found in run_rules.of_module(module))
 
 
 def _judged(compared: Compared | Died | None, *, same: bool) -> Compared | _Verdict:

@@ -1,17 +1,45 @@
-"""Generate a captured array where it is used, or pass it as an argument."""
+"""Arrays that a traced function captures: generate them where they are used, or pass them."""
 
 from __future__ import annotations
 
 import ast
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.program.constants import CapturedArray
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.text.expressions import FunctionNode, reads_of
 from jaxsight.source.text import Edit, Position, Range
 from jaxsight.text.names import bound_in, read_in
+from jaxsight.text.units import MIB
+from jaxsight.wire.program import CONSTANT, ProgramValue, Step
+
+LARGE = MIB
+"""Bytes from which a captured array is large, a choice: lower reports each table of constants,
+higher misses what every executable then holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedArray:
+    """An array that the traced function captures."""
+
+    type: str
+    """As jaxprs print it: `f32[512,512]`."""
+    equal_to: str
+    """An expression of `jnp` with the same values; empty if none is known."""
+
+
+def captured(view: ProgramView) -> Iterator[tuple[ProgramValue, Sequence[Step]]]:
+    """Yield the large captured arrays that are used, with the equations that read them."""
+    flow = view.flow
+    for number, value in enumerate(flow.values):
+        if value.origin != CONSTANT or value.bytes < LARGE or flow.of(number) != number:
+            continue
+        if users := flow.used_by(number):
+            yield value, users
+
 
 _TYPE = re.compile(r"\w+\[[\d,]*\]")
 """Types that example inputs can be written with."""

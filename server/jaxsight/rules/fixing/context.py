@@ -46,12 +46,6 @@ class Candidate:
     safe: bool = True
     same: bool = True
     """Whether values must be equal; otherwise only types and shapes are compared."""
-    adapted: tuple[Edit, ...] = ()
-    """The same change, for a fix that changes the form of arguments or results.
-
-    It has an adapter from the old form around it. It is compared in place of the change, and never
-    offered.
-    """
 
 
 class TracedText(Protocol):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.constants import generated_or_passed
-from jaxsight.rules.program.constants import CapturedArray, captured
+from jaxsight.rules.fixing.constants import CapturedArray, captured, generated_or_passed
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import size

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 
 from jaxsight.meshes.divided import ArrayType, array_type
 from jaxsight.rules.fixing import constants
+from jaxsight.rules.fixing.constants import captured
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.program.constants import captured
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import MIB, size, time
 
 RULE = Rule(__name__, "Large folded constant embedded in the executable.", severity="warning")
 LARGE = MIB
-"""Bytes from which a constant is reported, as a captured array is (`program/constants.py`)."""
+"""Bytes from which a constant is reported, as a captured array is (`fixing/constants.py`)."""
 
 
 _HELP = (

@@ -6,8 +6,7 @@ import ast
 import textwrap
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.constants import generated_or_passed
-from jaxsight.rules.program.constants import LARGE, CapturedArray
+from jaxsight.rules.fixing.constants import LARGE, CapturedArray, generated_or_passed
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation

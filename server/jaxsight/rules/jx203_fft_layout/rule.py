@@ -1,7 +1,5 @@
 """JX203: an FFT over non-trailing axes needs transposes, which cost kernels and memory."""
 
-# Longer than most rules: the fix rewrites chains of transforms, and the layout of a whole function.
-
 from __future__ import annotations
 
 import ast
@@ -16,7 +14,6 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import steps_of
 from jaxsight.rules.rule import STORED, Proof, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, integer, keyword, reads_of, stores_of
-from jaxsight.source.text import Edit, Range
 from jaxsight.text.units import KIB, size
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.primitives import RESHAPES
@@ -86,26 +83,9 @@ def _transposed(flow: Flow, fft: Step) -> tuple[bool, bool]:
     return before, after
 
 
-# The fix: join FFTs along several axes, or move the batch axes first.
+# The fix: join FFTs along several axes.
 
 _FFT = re.compile(r"jax\.numpy\.fft\.(?P<inverse>i?)(?P<real>r?)fft(?P<many>[2n]?)")
-_EXAMPLE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\[\]]*)\]")
-
-
-# Fewer kernels, for larger temporaries.
-@RULE.fixes(
-    "one FFT along several axes instead of one after the other; batch axes first in arguments "
-    "and results (unsafe)",
-    Proof.FEWER,
-    trades=frozenset({STORED}),
-)
-def candidates(context: FixContext) -> Iterator[Candidate]:
-    """Yield one FFT for consecutive ones along different axes, then the batch axes first.
-
-    The latter changes the layout of arguments and results, which callers have to follow.
-    """
-    yield from _joined(context)
-    yield from _batch_first(context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +119,13 @@ def _integers(node: ast.expr) -> tuple[int, ...] | None:
     return tuple(values) if len(values) == len(parts) else None
 
 
-def _joined(context: FixContext) -> Iterator[Candidate]:
+# Fewer kernels, for larger temporaries.
+@RULE.fixes(
+    "one FFT along several axes instead of one after the other",
+    Proof.FEWER,
+    trades=frozenset({STORED}),
+)
+def candidates(context: FixContext) -> Iterator[Candidate]:
     """Write `fft(fft(x, axis=0), axis=1)` as `fftn(x, axes=(0, 1))`.
 
     The inner FFT may have a name, if that is read only once.
@@ -211,105 +197,3 @@ def _one_for(chain: Sequence[_Fft]) -> str:
     if real and real != [0 if inverse else len(chain) - 1]:
         return ""
     return f"{'i' if inverse else ''}{'r' if real else ''}fftn"
-
-
-def _batch_first(context: FixContext) -> Iterator[Candidate]:
-    """Rewrite the function for arrays whose batch axes come first.
-
-    That changes its example inputs, the axes of its calls, and the layout of its result.
-    """
-    function = context.subject
-    if function is None or not context.view.example_places:
-        return
-    ffts = [fft for node in ast.walk(function) if (fft := _Fft.of(context, node)) is not None]
-    ranks = {len(aval.shape) for fft in ffts if (aval := context.aval_of(fft.operand)) is not None}
-    if len(ranks) != 1:
-        return
-    (rank,) = ranks
-    transformed = {axis % rank for fft in ffts for axis in fft.axes}
-    order = [*(axis for axis in range(rank) if axis not in transformed), *sorted(transformed)]
-    if order == list(range(rank)):
-        return
-    examples = list(_examples(context, order))
-    names = [name for name, _ in examples]
-    body = [*_axes(context, function, order), *_broadcasts(context, function, rank, transformed)]
-    if not names or len(function.body) < 2 or not context.begins_line(function.body[1]):
-        return
-    listed = ", ".join(f"`{name}`" for name in names)
-    yield Candidate(
-        f"Move the batch axes first in {listed} and in the result",
-        (*dict.fromkeys(edit for _, edit in examples), *body),
-        safe=False,
-        adapted=(*body, *_adapted(context, function, names, order)),
-    )
-
-
-def _examples(context: FixContext, order: Sequence[int]) -> Iterator[tuple[str, Edit]]:
-    """Yield the arguments of the FFTs' rank, with the edits of their example inputs."""
-    for name, line_range in context.view.example_places:
-        where = line_range.shifted(context.chunk.first_line)
-        match = _EXAMPLE.fullmatch(context.module.slice_text(where).strip())
-        sizes = [size.strip() for size in match["shape"].split(",")] if match else []
-        if match is not None and len(sizes) == len(order):
-            shape = ", ".join(sizes[axis] for axis in order)
-            yield name, Edit(where, f"{match['dtype']}[{shape}]")
-
-
-def _axes(context: FixContext, function: FunctionNode, order: Sequence[int]) -> Iterator[Edit]:
-    """Yield edits of the axes of FFTs, reductions and the like."""
-    for node in ast.walk(function):
-        if not isinstance(node, ast.Call):
-            continue
-        along = keyword(node, "axis", "axes")
-        axes = _integers(along) if along is not None else None
-        if along is None or axes is None or not _has_rank(context, node, len(order)):
-            continue
-        moved = tuple(order.index(axis % len(order)) for axis in axes)
-        single = not isinstance(along, ast.Tuple | ast.List)
-        yield context.replace(along, str(moved[0] if single else moved))
-
-
-def _has_rank(context: FixContext, call: ast.Call, rank: int) -> bool:
-    """Whether a call works on an array of that rank.
-
-    The array is the first argument or the object of the method; for a list of arrays, such as that
-    of `stack`, it is the result.
-    """
-    about = call.args[0] if call.args else call
-    if isinstance(call.func, ast.Attribute) and context.aval_of(call.func.value) is not None:
-        about = call.func.value
-    aval = context.aval_of(call if isinstance(about, ast.List | ast.Tuple) else about)
-    return aval is not None and len(aval.shape) == rank
-
-
-def _broadcasts(
-    context: FixContext, function: FunctionNode, rank: int, transformed: set[int]
-) -> Iterator[Edit]:
-    """Write `k[..., None]` as `k` if the batch axis was last: a first axis broadcasts anyway."""
-    if transformed != set(range(rank - 1)):
-        return
-    for node in ast.walk(function):
-        match node:
-            case ast.Subscript(
-                value=value, slice=ast.Tuple(elts=[*before, ast.Constant(value=None)])
-            ) if all(ast.unparse(index) in (":", "...") for index in before):
-                aval = context.aval_of(node)
-                if aval is not None and len(aval.shape) == rank:
-                    yield Edit(Range(context.range(value).end, context.range(node).end), "")
-
-
-def _adapted(
-    context: FixContext, function: FunctionNode, names: Sequence[str], order: Sequence[int]
-) -> Iterator[Edit]:
-    """Yield edits that transpose the arguments, and the results back, to compare both forms."""
-    back = [order.index(axis) for axis in range(len(order))]
-    turned = "; ".join(f"{name} = {name}.transpose({tuple(order)})" for name in names)
-    yield context.before(function.body[1], turned)
-    turn = f"lambda each: each.transpose({tuple(back)}) if each.ndim == {len(order)} else each"
-    for node in ast.walk(function):
-        if not isinstance(node, ast.Return) or node.value is None:
-            continue
-        if context.function(node) is function:
-            extent = context.range(node.value)
-            yield Edit(Range(extent.start, extent.start), f'__import__("jax").tree.map({turn}, (')
-            yield Edit(Range(extent.end, extent.end), "))")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.rules.program.intervals.interval import limits
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.text.expressions import Expression, integer, same
 from jaxsight.rules.wording import quoted
-from jaxsight.wire.primitives import COMPARISONS, ELEMENTWISE, MOVES, PICKS, SHAPED
+from jaxsight.wire.primitives import ELEMENTWISE, MOVES, PICKS, SHAPED
 from jaxsight.wire.program import Step
 
 SIGNED = "convert to a signed type first: `.astype(jnp.int32)`"
@@ -33,19 +30,18 @@ class Integers:
     intervals: Intervals
 
     def is_of_integers(self, step: Step) -> bool:
-        """Whether an equation computes or compares integers."""
+        """Whether an equation computes integers."""
         return bool(step.results) and bits_of(self.dtype(step)) > 1
 
     def limits(self, step: Step) -> tuple[int, int]:
-        """Return the least and the greatest integer of what an equation computes or compares."""
+        """Return the least and the greatest integer of what an equation computes."""
         within = limits(self.dtype(step))
         assert within is not None
         return within
 
     def dtype(self, step: Step) -> str:
-        """Return the dtype of what an equation computes or compares."""
-        number = step.operands[-1] if step.primitive in COMPARISONS else step.results[0]
-        return self.flow.value(number).dtype
+        """Return the dtype of what an equation computes."""
+        return self.flow.value(step.results[0]).dtype
 
     def is_small(self, step: Step) -> bool:
         """Whether a sum of few elements overflows."""
@@ -82,27 +78,11 @@ class Integers:
             number = step.operands[0]
         return False
 
-    def parent(self, step: Step, node: Expression) -> ast.AST | None:
-        """Return the syntax around the user's expression."""
-        pairs = pairwise(self.view.around(step.path))
-        return next((outer for inner, outer in pairs if same(inner, node)), None)
-
-    def function(self, step: Step) -> ast.AST:
-        """Return the function around an equation; an empty module where there is none."""
-        functions = (n for n in self.view.around(step.path) if isinstance(n, ast.FunctionDef))
-        return next(functions, ast.Module([], []))
-
 
 def bits_of(dtype: str) -> int:
     """Return the bits of an integer dtype, 1 of booleans, 0 of others."""
     within = limits(dtype)
     return 0 if within is None else (within[1] - within[0]).bit_length()
-
-
-def literals(nodes: Iterable[ast.expr]) -> list[int]:
-    """Return the numbers of those nodes that are literal integers."""
-    numbers = (None if isinstance(node, ast.Tuple) else integer(node) for node in nodes)
-    return [number for number in numbers if number is not None]
 
 
 def figure(number: int) -> str:

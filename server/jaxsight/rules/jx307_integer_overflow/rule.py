@@ -5,14 +5,15 @@ JAX integers wrap silently, and arithmetic keeps small dtypes: `uint8 + uint8` i
 on purpose (hashes, generators of random numbers, bit masks) is not reported.
 """
 
-# Longer than most rules: results that certainly wrap, literals that do not fit and unsigned
-# differences are three searches.
+# Longer than most rules: results that certainly wrap, small accumulators and unsigned differences
+# are three searches.
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx307_integer_overflow.integers import (
@@ -22,7 +23,6 @@ from jaxsight.rules.jx307_integer_overflow.integers import (
     figure,
     holds_note,
     is_meant,
-    literals,
     wider_help,
 )
 from jaxsight.rules.program.guards import Operators, is_written
@@ -32,44 +32,16 @@ from jaxsight.rules.program.matrices import product
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import (
-    Expression,
-    given,
-    name_of,
-    operands_of,
-    parsed,
-    stores_of,
-)
-from jaxsight.wire.primitives import COMPARISONS
-from jaxsight.wire.program import LITERAL, Step
+from jaxsight.rules.text.expressions import Expression, name_of, parsed, same, stores_of
+from jaxsight.wire.program import Step
 
-# Find differences of unsigned integers in forms that are wrong where they wrap around.
-
-_LATER = re.compile(
-    r"end|stop|\bhi\b|high|upper|max|last|next|after|now|total|indptr|offset|cum", re.IGNORECASE
-)
-"""Names of what is not less than what is subtracted from it."""
-
-_EARLIER = re.compile(
-    r"(?:^|[^a-z])(?:lower|low|lo|least|min|minimum|begin|start|starts|first|floor|origin)"
-    r"(?![a-z])",
-    re.IGNORECASE,
-)
-"""Names of what is not greater than what it is subtracted from."""
+# Find absolute values of differences of unsigned integers.
 
 _ABSOLUTE = frozenset({"abs", "absolute", "fabs"})
 
-_INSTEAD = {
-    "lt": "compare the operands instead: `a < b`",
-    "ge": "compare the operands instead: `a >= b`",
-    "gt": "compare the operands instead: `a > b`",
-    "le": "compare the operands instead: `a <= b`",
-    "max": "subtract where the result is positive: `jnp.where(a > b, a - b, 0)`",
-}
-
 
 def unsigned_difference(integers: Integers, step: Step, node: Expression) -> Violation | None:
-    """`abs(a - b)`, `(a - b) ** 2`, `(a - b) < 0` and `(a - b).astype(float)` of unsigned."""
+    """`abs(a - b)` of unsigned integers."""
     dtype = integers.dtype(step)
     if step.primitive != "sub" or not dtype.startswith("uint"):
         return None
@@ -77,155 +49,32 @@ def unsigned_difference(integers: Integers, step: Step, node: Expression) -> Vio
     first, second = integers.intervals.of(a), integers.intervals.of(b)
     if first is None or second is None or first.least >= second.most:
         return None
-    either = all(map(integers.is_input, (a, b)))
-    literal = second.one is not None and integers.is_input(a)
-    if _is_absolute(integers, step, node) and (either or literal):
-        return Violation(
-            f"`abs` has no effect on the unsigned difference {integers.quoted(step)}",
-            step.path,
-            help="use `jnp.maximum(a, b) - jnp.minimum(a, b)`, or convert both to a signed "
-            "type first",
-            notes=(f"{dtype} differences below zero wrap around",),
-        )
-    for user in integers.flow.used_by(step.results[0]):
-        compares = user.primitive in _INSTEAD and (literal or user.primitive not in ("gt", "le"))
-        zeros = [integers.one(number) == 0 for number in user.operands if compares]
-        if (either or literal) and any(zeros if user.primitive == "max" else zeros[1:]):
-            return Violation(
-                f"{integers.quoted(step)} is never below zero: {dtype} differences wrap around",
-                step.path,
-                help=_INSTEAD[user.primitive],
-            )
-        if not either or not integers.is_small(step) or _is_later(node):
-            continue
-        if _squares(user):
-            message, notes = f"square of a {dtype} difference wraps around", (holds_note(dtype),)
-            return Violation(message, step.path, help=SIGNED, notes=notes)
-        if _widens(integers, user):
-            return Violation(
-                f"{integers.quoted(step)} wraps around in {dtype} before it is converted",
-                step.path,
-                help="convert the operands, not the difference: "
-                "`a.astype(jnp.float32) - b.astype(jnp.float32)`",
-                notes=(f"{dtype} differences below zero wrap around",),
-            )
-    return None
-
-
-def _widens(integers: Integers, user: Step) -> bool:
-    """Whether an equation converts to a dtype with a sign and more bits, or to floats."""
-    if user.primitive != "convert_element_type":
-        return False
-    before = integers.flow.value(user.operands[0]).dtype
-    after = integers.flow.value(user.results[0]).dtype
-    return after.startswith(("float", "bfloat", "complex")) or bits_of(after) > bits_of(before)
+    is_any = integers.is_input(a) and (second.one is not None or integers.is_input(b))
+    if not is_any or not _is_absolute(integers, step, node):
+        return None
+    return Violation(
+        f"`abs` has no effect on the unsigned difference {integers.quoted(step)}",
+        step.path,
+        help="use `jnp.maximum(a, b) - jnp.minimum(a, b)`, or convert both to a signed type first",
+        notes=(f"{dtype} differences below zero wrap around",),
+    )
 
 
 def _is_absolute(integers: Integers, step: Step, node: Expression) -> bool:
     """Whether the user takes the absolute value of an expression, which is no equation."""
-    match integers.parent(step, node):
+    around = integers.view.around(step.path)
+    match next((outer for inner, outer in pairwise(around) if same(inner, node)), None):
         case ast.Call() as call:
             return name_of(call) in _ABSOLUTE
         case ast.Assign(targets=[ast.Name(id=name)]):
-            function = integers.function(step)
+            functions = (each for each in around if isinstance(each, ast.FunctionDef))
+            function = next(functions, ast.Module([], []))
             return len(stores_of(name, function)) == 1 and any(
                 isinstance(node, ast.Call)
                 and name_of(node) in _ABSOLUTE
                 and any(isinstance(a, ast.Name) and a.id == name for a in node.args)
                 for node in ast.walk(function)
             )
-        case _:
-            return False
-
-
-def _is_later(node: Expression) -> bool:
-    """Return whether a difference is of an end and a start, as one of their names says."""
-    match node:
-        case ast.BinOp(left=left, right=right) | ast.Call(args=[left, right]):
-            later = _LATER.search(ast.unparse(left)) is not None
-            return later or _EARLIER.search(ast.unparse(right)) is not None
-        case _:
-            return False
-
-
-def _squares(user: Step) -> bool:
-    match user.primitive:
-        case "square":
-            return True
-        case "integer_pow":
-            exponent = user.parameter("y")
-            return isinstance(exponent, int) and exponent % 2 == 0
-        case "mul":
-            return user.operands[0] == user.operands[1]
-        case _:
-            return False
-
-
-# Find Python integers that do not fit in the dtype that JAX converts them to.
-
-_FILLS = {"full": 1, "full_like": 1, "clip": 1, "where": 1, "maximum": 0, "minimum": 0, "set": 0}
-"""By name of a call, the first argument that may be an element of its result."""
-
-
-def literal_too_large(integers: Integers, step: Step, node: Expression) -> Violation | None:
-    """Find a Python integer that does not fit in the dtype that JAX converts it to."""
-    dtype, within = integers.dtype(step), integers.limits(step)
-    least, most = within
-    values = list(map(integers.flow.value, step.operands))
-    converts = step.primitive == "convert_element_type"
-    if converts:
-        is_given = isinstance(node, ast.Call) and name_of(node) != "astype"
-        numbers = literals(given(node)) if isinstance(node, ast.Call) and is_given else []
-        converted = integers.one(step.operands[0]) if values[0].origin == LITERAL else None
-        numbers = [number for number in numbers if number == converted]
-    else:
-        numbers = [each for each in _arguments(node) if not _may_be(each, node, within)]
-    for number in numbers:
-        if least <= number <= most:
-            continue
-        used = (number - least) % (most - least + 1) + least
-        said = [value.said for value in values if value.origin == LITERAL]
-        if not converts and not {str(used), str(number)} & set(said):
-            continue
-        verb = "compares with" if step.primitive in COMPARISONS else "uses"
-        return Violation(
-            f"`{number}` does not fit in {dtype}: JAX {verb} {used} instead",
-            step.path,
-            help=f"use an integer from {least} to {most}, or convert the array to a wider dtype "
-            "first",
-            notes=(holds_note(dtype),),
-        )
-    return None
-
-
-def _arguments(node: Expression) -> list[int]:
-    """Return the literals that an expression converts to the dtype of its array."""
-    match node:
-        case ast.Call(args=args) if name_of(node) in _FILLS:
-            keywords = [
-                keyword.value
-                for keyword in node.keywords
-                if keyword.arg in ("fill_value", "min", "max", "a_min", "a_max", "x", "y")
-            ]
-            nodes = [*args[_FILLS[name_of(node)] :], *keywords]
-        case _:
-            nodes = [] if isinstance(node, ast.Call) else operands_of(node)
-    return literals(nodes)
-
-
-def _may_be(number: int, node: Expression, within: tuple[int, int]) -> bool:
-    """Return whether a literal that does not fit gives the right result all the same.
-
-    Such are `x + -1`, and `-1` as a marker of missing values.
-    """
-    match node:
-        case ast.BinOp(op=op) | ast.AugAssign(op=op):
-            span = within[1] - within[0]
-            if isinstance(op, ast.Add | ast.Sub):
-                return within[0] == 0 and -span <= number < 0
-            return not isinstance(op, ast.Mult)
-        case ast.Compare(ops=[ast.Eq() | ast.NotEq()]):
-            return number == -1
         case _:
             return False
 
@@ -246,14 +95,6 @@ _WRITTEN: dict[str, tuple[frozenset[str], Operators]] = {
     "cumsum": (frozenset({"cumsum", "nancumsum"}), ()),
 }
 """By primitive the functions, and the operator, that users write it with."""
-_PRIMITIVES = COMPARISONS | {
-    *_WRITTEN,
-    "convert_element_type",
-    "broadcast_in_dim",
-    "scatter",
-    "max",
-    "min",
-}
 _TOO_LARGE = re.compile(
     r"Python int(?:eger)? (?P<number>-?\d{1,300}) (?:out of bounds for|too large to convert to) "
     r"(?P<dtype>\w+)|"
@@ -313,7 +154,7 @@ def find(view: ProgramView) -> Iterator[Violation | None]:
     for step in flow.steps.values():
         if step.backward or step.span is None:
             continue
-        if step.primitive in _PRIMITIVES and integers.is_of_integers(step):
+        if step.primitive in _WRITTEN and integers.is_of_integers(step):
             yield _of_equation(integers, step)
 
 
@@ -326,9 +167,7 @@ def _of_equation(integers: Integers, step: Step) -> Violation | None:
     text = integers.view.quote(step.path)
     if (node := parsed(text)) is None:
         return None
-    if (violation := literal_too_large(integers, step, node)) is not None:
-        return violation
-    if not _is_written(text, step.primitive):
+    if not is_written(text, *_WRITTEN[step.primitive]):
         return None
     violation = (
         certain_overflow(integers, step)
@@ -336,10 +175,6 @@ def _of_equation(integers: Integers, step: Step) -> Violation | None:
         or unsigned_difference(integers, step, node)
     )
     return None if violation is None or is_meant(integers, step) else violation
-
-
-def _is_written(text: str, primitive: str) -> bool:
-    return primitive in _WRITTEN and is_written(text, *_WRITTEN[primitive])
 
 
 # Find sums of small integers in their own dtype.
@@ -388,7 +223,7 @@ def small_accumulator(integers: Integers, step: Step) -> Violation | None:
 def certain_overflow(integers: Integers, step: Step) -> Violation | None:
     """Arithmetic of known integers whose result does not fit."""
     dtype, (least, most) = integers.dtype(step), integers.limits(step)
-    interval = integers.intervals.result(step) if step.primitive in _WRITTEN else None
+    interval = integers.intervals.result(step)
     if interval is None or (interval.high <= most and interval.low >= least):
         return None
     wraps, help = f"overflows {dtype}", wider_help(dtype)

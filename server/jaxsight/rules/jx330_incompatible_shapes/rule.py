@@ -30,7 +30,7 @@ _SCALAR = (
 _ALIGNED = "axes are aligned from the right, and each pair must be equal or 1"
 _CONTRACTED = "make the last axis of the first operand and the second to last of the other equal"
 
-ERRORS = ErrorTable("TypeError", "ValueError", "IndexError")
+ERRORS = ErrorTable(RULE, "TypeError", "ValueError", "IndexError")
 
 
 @RULE.explains

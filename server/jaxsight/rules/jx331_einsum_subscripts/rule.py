@@ -15,7 +15,7 @@ from jaxsight.rules.wording import quoted, short
 
 RULE = Rule(__name__, "Subscripts of `einsum` do not fit its operands.")
 
-ERRORS = ErrorTable("ValueError")
+ERRORS = ErrorTable(RULE, "ValueError")
 
 
 @RULE.explains

@@ -23,12 +23,12 @@ _LITERALS = {"list": (ast.List, ast.ListComp), "tuple": (ast.Tuple,), "dict": (a
 _LISTS = (ast.List, ast.Tuple, ast.ListComp)
 
 ERRORS = ErrorTable(
+    RULE,
     "TypeError",
     "ValueError",
     given=lambda error: described_type(error["type"]),
     call=lambda error: error.quoted("this call"),
 )
-RULE.explains(ERRORS.explain)
 
 
 @ERRORS.explains(

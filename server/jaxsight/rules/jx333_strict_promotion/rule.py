@@ -15,8 +15,7 @@ _SMALL = "8-bit floats and 4-bit integers are never promoted"
 _STRICT = '`jax_numpy_dtype_promotion` is "strict" here: only Python numbers are promoted'
 
 
-ERRORS = ErrorTable("TypeError", "TypePromotionError", "ValueError")
-RULE.explains(ERRORS.explain)
+ERRORS = ErrorTable(RULE, "TypeError", "TypePromotionError", "ValueError")
 
 
 @ERRORS.explains(

@@ -24,7 +24,7 @@ _NUMBERS = "`jax.random.key_data(key)` returns its numbers"
 _DTYPE = "a key has a dtype of its own, `key<fry>`, and no arithmetic"
 
 
-ERRORS = ErrorTable("TypeError", "ValueError", "IndexError", dtype_note=_DTYPE, apart=_APART)
+ERRORS = ErrorTable(RULE, "TypeError", "ValueError", "IndexError", dtype_note=_DTYPE, apart=_APART)
 
 
 @RULE.explains

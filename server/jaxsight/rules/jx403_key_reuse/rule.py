@@ -32,7 +32,7 @@ from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import ModuleViolation, Rule, Violation
 from jaxsight.rules.text.expressions import reads_of
 from jaxsight.rules.text.jitted import jitted_module
-from jaxsight.rules.text.loop_findings import InLoops
+from jaxsight.rules.text.python_loops import InLoops
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.statements import Statement, imports_of, uses_jax
 from jaxsight.rules.wording import quoted

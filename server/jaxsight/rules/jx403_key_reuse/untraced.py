@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.rules.rule import NodeViolation
-from jaxsight.rules.text.expressions import FunctionNode, dotted, given, keyword
+from jaxsight.rules.text.expressions import FunctionNode, dotted, given, keyword, path_of
 from jaxsight.rules.text.jitted import JittedCalls
 from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scope_tree import scopes_of
@@ -41,19 +41,6 @@ def use_of(scope: NameScope, node: ast.AST) -> tuple[str, str] | None:
         return None
     path = path_of(node.args[0] if node.args else keyword(node, "key"))
     return (function, path) if path else None
-
-
-def path_of(node: ast.expr | None) -> str:
-    """Return a variable, an attribute or an item at a constant as text; else nothing."""
-    match node:
-        case ast.Name(id=name):
-            return name
-        case ast.Attribute(value=value, attr=attr):
-            return f"{before}.{attr}" if (before := path_of(value)) else ""
-        case ast.Subscript(value=value, slice=ast.Constant(value=index)):
-            return f"{before}[{index!r}]" if (before := path_of(value)) else ""
-        case _:
-            return ""
 
 
 def root_of(path: str) -> str:

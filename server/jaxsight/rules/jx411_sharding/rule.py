@@ -52,7 +52,13 @@ _UNEVEN = "axis sizes that are not evenly divisible"
 
 
 ERRORS = ErrorTable(
-    "ValueError", "TypeError", "AssertionError", "RuntimeError", auto=_AUTO, explicit=_EXPLICIT
+    RULE,
+    "ValueError",
+    "TypeError",
+    "AssertionError",
+    "RuntimeError",
+    auto=_AUTO,
+    explicit=_EXPLICIT,
 )
 
 

@@ -21,10 +21,9 @@ from jaxsight.rules.jx421_read_after_donation.variables import (
     at_first,
     is_on_host,
     leaves,
-    path_of,
     unwrapped,
 )
-from jaxsight.rules.text.expressions import dotted
+from jaxsight.rules.text.expressions import dotted, path_of
 from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, Comprehension
 
 _HARMLESS = frozenset(

@@ -83,21 +83,6 @@ def leaves(node: ast.expr) -> Iterator[ast.expr]:
             yield node
 
 
-def path_of(node: ast.expr | None) -> str:
-    """Return a variable, attribute or element with a constant index as text; else empty."""
-    match node:
-        case ast.Name(id=name):
-            return name
-        case ast.Attribute(value=value, attr=name):
-            before = path_of(value)
-            return f"{before}.{name}" if before else ""
-        case ast.Subscript(value=value, slice=ast.Constant(value=index)):
-            before = path_of(value)
-            return f"{before}[{index!r}]" if before else ""
-        case _:
-            return ""
-
-
 def is_on_host(node: ast.expr | None) -> bool:
     """Whether a value is no JAX array: of NumPy, or a number."""
     match node:

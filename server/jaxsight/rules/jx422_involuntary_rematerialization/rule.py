@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.meshes import constrained, meshes
+from jaxsight.rules.fixing.module_names import constrained, meshes
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import LAUNCHED, MOVED, STORED, Proof, Rule, Violation
 

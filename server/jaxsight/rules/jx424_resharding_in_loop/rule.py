@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jaxsight.meshes.divided import inserted_reshards, shape_of
 from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.meshes import constrained, meshes
+from jaxsight.rules.fixing.module_names import constrained, meshes
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView

@@ -40,12 +40,12 @@ def _predicate(error: Matched) -> str:
 
 
 ERRORS = ErrorTable(
+    RULE,
     "TypeError",
     "ValueError",
     predicate=lambda error: f"predicate {quoted(_predicate(error), 'of `cond`')}",
     condition=lambda error: short(_predicate(error) or "condition"),
 )
-RULE.explains(ERRORS.explain)
 
 
 @ERRORS.explains(

@@ -33,9 +33,8 @@ _WHY = "all iterations run the same compiled body, so the carry has one type"
 
 
 ERRORS = ErrorTable(
-    "TypeError", "ValueError", mapping=lambda error: "map" if error.name == "map" else "scan"
+    RULE, "TypeError", "ValueError", mapping=lambda error: "map" if error.name == "map" else "scan"
 )
-RULE.explains(ERRORS.explain)
 
 
 @ERRORS.explains(

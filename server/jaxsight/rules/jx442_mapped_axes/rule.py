@@ -33,8 +33,7 @@ _BY_NAME = (
 )
 
 
-ERRORS = ErrorTable("ValueError", "TypeError")
-RULE.explains(ERRORS.explain)
+ERRORS = ErrorTable(RULE, "ValueError", "TypeError")
 
 
 @ERRORS.explains(r"(?P<api>[vp]map) got inconsistent sizes for array axes to be mapped:")

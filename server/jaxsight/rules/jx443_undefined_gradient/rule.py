@@ -29,7 +29,7 @@ def _function(error: Matched) -> str:
             return "the differentiated function"
 
 
-ERRORS = ErrorTable("TypeError", "ValueError", function=_function)
+ERRORS = ErrorTable(RULE, "TypeError", "ValueError", function=_function)
 
 
 @RULE.explains

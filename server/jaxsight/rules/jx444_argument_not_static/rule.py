@@ -45,8 +45,7 @@ _AGAIN = "the function is traced again for each value of a static argument, whic
 _NEW = "a new `lambda` or `partial` in each call is a new value: define it once"
 
 
-ERRORS = ErrorTable("TypeError", "ValueError")
-RULE.explains(ERRORS.explain)
+ERRORS = ErrorTable(RULE, "TypeError", "ValueError")
 
 
 @ERRORS.explains(

@@ -10,8 +10,7 @@ from jaxsight.rules.rule import Rule, Violation
 RULE = Rule(__name__, "Rule of `custom_vjp` or `custom_jvp` does not fit its function.")
 
 
-ERRORS = ErrorTable("TypeError", "ValueError", "AttributeError")
-RULE.explains(ERRORS.explain)
+ERRORS = ErrorTable(RULE, "TypeError", "ValueError", "AttributeError")
 
 
 @ERRORS.explains(

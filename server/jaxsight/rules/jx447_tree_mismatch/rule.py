@@ -19,8 +19,7 @@ _NONE = "`None` is a tree without leaves: `is_leaf=lambda x: x is None` makes it
 _BEGINNING = r"pytree structure error: different {} at key path\n +[\w ]+?(?P<path>[\[.][^\n]*)?\n"
 """`_prefix_error` of jax/_src/tree_util.py, which names the function before the path."""
 
-ERRORS = ErrorTable("ValueError", one_structure=_ONE_STRUCTURE, none=_NONE)
-RULE.explains(ERRORS.explain)
+ERRORS = ErrorTable(RULE, "ValueError", one_structure=_ONE_STRUCTURE, none=_NONE)
 
 
 def _differ(error: Matched, difference: str, *notes: str, help: str = _ONE_STRUCTURE) -> Violation:

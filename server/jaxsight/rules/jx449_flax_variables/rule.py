@@ -8,6 +8,7 @@ from jaxsight.rules.rule import Rule
 RULE = Rule(__name__, "Flax module applied with variables or random numbers that do not fit it.")
 
 ERRORS = ErrorTable(
+    RULE,
     "ScopeParamShapeError",
     "ScopeCollectionNotFound",
     "ScopeParamNotFoundError",
@@ -18,7 +19,6 @@ ERRORS = ErrorTable(
     "CallCompactUnboundModuleError",
 )
 """Classes of `flax.errors` (Flax 0.8 to 0.12)."""
-RULE.explains(ERRORS.explain)
 
 ERRORS.table(r"""
 For parameter \"(?P<name>\w+)\" in \"(?P<module>[^\"]*)\", the given initializer is expected to

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from jaxsight.rules.rule import NodeViolation, Rule
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.jitted import JittedCalls
-from jaxsight.rules.text.loop_findings import InLoops
-from jaxsight.rules.text.python_loops import PythonLoop
+from jaxsight.rules.text.python_loops import InLoops, PythonLoop
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.wording import quoted
 from jaxsight.text.names import bound_in, read_in

@@ -15,8 +15,7 @@ from typing import Literal, TypeVar
 from jaxsight.rules.rule import NodeViolation, Rule
 from jaxsight.rules.text.expressions import dotted
 from jaxsight.rules.text.jitted import JittedCalls
-from jaxsight.rules.text.loop_findings import InLoops
-from jaxsight.rules.text.python_loops import PythonLoop
+from jaxsight.rules.text.python_loops import InLoops, PythonLoop
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import written
 from jaxsight.rules.wording import quoted

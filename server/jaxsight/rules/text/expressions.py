@@ -65,6 +65,21 @@ def dotted(node: ast.AST) -> str:
     return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
 
 
+def path_of(node: ast.expr | None) -> str:
+    """Return a variable, attribute or element with a constant index as text; else empty."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name):
+            before = path_of(value)
+            return f"{before}.{name}" if before else ""
+        case ast.Subscript(value=value, slice=ast.Constant(value=index)):
+            before = path_of(value)
+            return f"{before}[{index!r}]" if before else ""
+        case _:
+            return ""
+
+
 def name_of(call: ast.Call) -> str:
     """Return the last part of the name of what is called."""
     if isinstance(call.func, ast.Attribute):

@@ -234,11 +234,7 @@ def _reduce_sum(applied: Applied, operand: Interval) -> Interval | None:
                 other_terms[after] = by * count, size
         return Interval.of_affine(total, other_terms)
     least, most = operand.least * count, operand.most * count
-    if sums != 1:
-        return Interval.between(least, most)
-    others = count - 1
-    low, high = operand.low + operand.most * others, operand.high + operand.least * others
-    return Interval(least, most, low, high)
+    return Interval.between(least, most)
 
 
 @transfers("cumsum")
@@ -250,7 +246,7 @@ def _cumsum(applied: Applied, operand: Interval) -> Interval:
         base, by = operand.line
         last = base * length + by * (length * (length - 1) // 2)
         return Interval(min(ends), max(ends), min(max(ends), last), max(min(ends), last))
-    return Interval(min(ends), max(ends), max(ends), max(min(ends), ends[0]))
+    return Interval.between(min(ends), max(ends))
 
 
 @transfers("dot_general")

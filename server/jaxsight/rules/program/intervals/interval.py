@@ -181,27 +181,11 @@ def paired(a: Interval, b: Interval, function: Callable[[int, int], int]) -> tup
 
 def products(a: Interval, b: Interval) -> tuple[int, int] | None:
     """Return what some product of two values is at most, and what some is at least."""
-    if a.affine is not None and b.affine is not None:
-        counts = {axis: count for axis, (_, count) in (*a.affine[1].items(), *b.affine[1].items())}
-        if len(counts) > 4:
-            return None  # 2**5 corners or more, of arrays that have as many axes
-        products = [
-            _at(a.affine, at) * _at(b.affine, at)
-            for ends in product((0, 1), repeat=len(counts))
-            for at in [
-                {axis: end * (n - 1) for (axis, n), end in zip(counts.items(), ends, strict=True)}
-            ]
-        ]
-        return min(products), max(products)
     factor, interval = (a.one, b) if a.one is not None else (b.one, a)
     if factor is None:
         return None
     ends = factor * interval.low, factor * interval.high
     return ends if factor >= 0 else ends[::-1]
-
-
-def _at(affine: tuple[int, Terms], at: Mapping[Axis, int]) -> int:
-    return affine[0] + sum(by * at[axis] for axis, (by, _) in affine[1].items())
 
 
 def power(interval: Interval, exponent: int) -> Interval:
@@ -212,9 +196,7 @@ def power(interval: Interval, exponent: int) -> Interval:
         return Interval.listed([interval.one**exponent])
     if exponent % 2 or interval.least >= 0:
         return ends_of(interval, lambda number: number**exponent)
-    ends = (interval.least**exponent, interval.most**exponent)
-    reached = max(max(interval.high, 0) ** exponent, min(interval.low, 0) ** exponent)
-    return Interval(0, max(ends), max(ends), reached)
+    return Interval.between(0, max(interval.least**exponent, interval.most**exponent))
 
 
 def joined(*parts: Interval) -> Interval:
