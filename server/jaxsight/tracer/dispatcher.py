@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 import jax
 
@@ -92,8 +92,6 @@ class Tracer:
         self._irreversible = IrreversibleEffects()
         self._traced_in: dict[int, ref[FileNamespace]] = {}
         """The namespaces of traces that requests may still refer to, by id."""
-        self._reads: WeakKeyDictionary[FileNamespace, Reads] = WeakKeyDictionary()
-        """Files that each file's statements have read."""
         self._edits = 0
         refusals.watch()  # first: a file that is refused is not written
         file_reads.watch()
@@ -314,15 +312,13 @@ class Tracer:
 
     def _prepared(self, slice: Trace, namespace: FileNamespace) -> ExecutedModule:
         """Execute the slice, from the beginning if a file that its statements read has changed."""
-        earlier_reads = self._reads.setdefault(namespace, Reads())
-        texts = self._imports.modules.texts
-        if not texts.are_current(earlier_reads.unwritten()):
+        if not self._imports.texts.are_current(namespace.reads.unwritten()):
             # Finders remember what a folder had when they last listed it.
             importlib.invalidate_caches()
             namespace.outdate()
-            earlier_reads.clear()
+            namespace.reads.clear()
         self._library_changes.begin(namespace, slice.chunks)
-        with file_reads.recording(earlier_reads):
+        with file_reads.recording(namespace.reads):
             namespace.prepare(slice)
         for caveat in namespace.caveats:
             self._irreversible.doubt(caveat.reason)
@@ -350,6 +346,7 @@ class Tracer:
         self._traced_in[reply.id] = ref(namespace)
         while len(self._traced_in) > TRACES:
             del self._traced_in[next(iter(self._traced_in))]
+        platform = self._namespaces.platform
         return replace(
             reply,
             seconds=(("execute", seconds), *reply.seconds),
@@ -359,9 +356,9 @@ class Tracer:
                 *namespace.caveats,
                 *reply.caveats,
                 *self._unknown_devices(reply.id, namespace),
-                *self._platform_caveats(namespace),
+                *platform.caveats(namespace.chunks, namespace.importer_of),
             ),
-            asks_platform=self._asks_platform(namespace),
+            asks_platform=platform.concerns(namespace.depends_on, namespace.chunks),
         )
 
     def _unknown_devices(self, id: int, namespace: FileNamespace) -> tuple[Caveat, ...]:
@@ -375,17 +372,9 @@ class Tracer:
         caveat = guess_caveat(*about)
         return (caveat,) if caveat is not None else ()
 
-    def _asks_platform(self, namespace: FileNamespace) -> bool:
-        return self._namespaces.platform.concerns(namespace.depends_on, namespace.chunks)
-
-    def _platform_caveats(self, namespace: FileNamespace) -> tuple[Caveat, ...]:
-        """Return the caveats of code that asks for what is not known of the target."""
-        return tuple(self._namespaces.platform.caveats(namespace.chunks, namespace.importer_of))
-
     def _files(self, namespace: FileNamespace, read: Reads) -> tuple[tuple[str, Version], ...]:
         """Return the files that an answer was made of: those imported, and those read."""
-        earlier_reads = self._reads.get(namespace, Reads())
-        read_files = read.unwritten() | earlier_reads.unwritten()
+        read_files = read.unwritten() | namespace.reads.unwritten()
         return tuple(sorted({**read_files, **namespace.files()}.items()))
 
     def _failed(
@@ -400,15 +389,17 @@ class Tracer:
         self._irreversible.doubt(problem.message)
         if namespace is None:
             return Failed(request.id, problem)
-        asks_platform = self._asks_platform(namespace)
+        platform = self._namespaces.platform
+        asks_platform = platform.concerns(namespace.depends_on, namespace.chunks)
         notes = (
             guess_note(slice.chunks) if namespace.guesses_devices else "",
-            self._namespaces.platform.note() if asks_platform else "",
+            platform.note() if asks_platform else "",
         )
         problem = replace(problem, notes=(*problem.notes, *filter(None, notes)))
         if observed is None:
             observed = namespace.recorder.collect(namespace.chunks, [])
-        caveats = (*namespace.caveats, *self._platform_caveats(namespace))
+        of_platform = platform.caveats(namespace.chunks, namespace.importer_of)
+        caveats = (*namespace.caveats, *of_platform)
         return Failed(
             request.id,
             problem,

@@ -194,7 +194,7 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
         if occurrences[instruction] > _REPEATS or (match is None and _is_hidden(file)):
             continue
         if match is not None:
-            start, end, column, end_column = _position(code, lasti)
+            start, end, column, end_column = position(code, lasti)
             first = start or line or 1
             span = Span(match["chunk"], first, column, max(end, first), end_column)
             span = _moved(match, _condition(file, span))
@@ -206,7 +206,7 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
     return out
 
 
-def _position(code: CodeType, instruction: int) -> Iterator[int]:
+def position(code: CodeType, instruction: int) -> Iterator[int]:
     """Return the first and the last line, and the columns of an instruction; 0 if unknown."""
     # One entry for each code unit, which has two bytes.
     positions = itertools.islice(code.co_positions(), instruction // 2, None)
@@ -317,23 +317,25 @@ def collected_from_chunk(into: list[Warned], *, calls_hook: bool = True) -> Iter
             before(message, category, filename, lineno, *args, **kwargs)
 
     warnings.showwarning = show
-    _set_filters(shown)
+    set_warning_filters(shown)
     try:
         yield
     finally:
         # At the end, where Python's own are: what a chunk has added meanwhile precedes them.
         hiding = [each for each in filters if each in _HIDING]
         is_same = list(warnings.filters) == shown
-        _set_filters(filters if is_same else [*warnings.filters, *hiding])
+        set_warning_filters(filters if is_same else [*warnings.filters, *hiding])
         # Otherwise the chunk has set one of its own, which stays.
         if warnings.showwarning is show:
             warnings.showwarning = before
 
 
-def _set_filters(filters: Sequence[tuple[object, ...]]) -> None:
+def set_warning_filters(filters: Sequence[tuple[object, ...]]) -> None:
+    """Set the filters of warnings, in the same list."""
     warnings.filters[:] = filters  # type: ignore[index]
+    # Leaving the block resets the warnings that modules have shown already.
     with warnings.catch_warnings():
-        pass  # resets the warnings that modules have shown already
+        pass
 
 
 def _is_of_user(category: type, filename: str, lineno: int, frame: FrameType | None) -> bool:
@@ -357,7 +359,7 @@ def innermost_span(frame: FrameType | None) -> Span | None:
     for each in code_origins.outwards(frame):
         code = each.f_code
         if "§" in code.co_filename:
-            line, end, column, end_column = _position(code, each.f_lasti)
+            line, end, column, end_column = position(code, each.f_lasti)
             span = span_of(code.co_filename, line, column, end, end_column)
             if span is not None:
                 return span

@@ -22,13 +22,14 @@ from jaxsight.tracer.calls.leaves import is_number
 from jaxsight.tracer.calls.parameters import named
 from jaxsight.tracer.calls.stateful_call import Outcome
 from jaxsight.tracer.calls.user_function import UserFunction, as_called, find
-from jaxsight.tracer.compat import config, contexts, lowering, traces
+from jaxsight.tracer.compat import lowering, traces
 from jaxsight.tracer.dry_runs.captured import nested
 from jaxsight.tracer.dry_runs.command_lines import default_flags
 from jaxsight.tracer.dry_runs.noted_calls import ExecutedStatements
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, failure, refusal
-from jaxsight.tracer.isolation import refusals
+from jaxsight.tracer.isolation import process_state, refusals
+from jaxsight.tracer.isolation.process_state import SETTINGS, State
 from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.tracer.states import inside
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
 _DEFINES = re.compile(r"\s*(?:async\s+def|def|class)\b|\s*@")
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
-
-Settings = tuple[Mapping[str, object], ...]
-"""Options of `jax.config`, and those of the thread."""
 
 _MOST_TRACES = 16
 """Traces that are kept, with their jaxprs; a request about another one traces again."""
@@ -206,7 +204,7 @@ class KeptTrace:
     stage: Traced
     shown: Traced
     outcome: Outcome
-    settings: Settings
+    settings: State
     """Settings of the trace, as JAX traces functions of its own during lowering."""
     axes: tuple[str, ...]
     """The named axes of the program around the function, which is not traced."""
@@ -217,18 +215,16 @@ class KeptTrace:
     def of(stage: Traced, outcome: Outcome, values: Mapping[str, object]) -> KeptTrace:
         """Keep a trace with the current settings, and with values of its arguments."""
         shown = lowering.without_first(stage, outcome.markers)
-        return KeptTrace(stage, shown, outcome, _settings(), traces.named_axes(), values)
+        return KeptTrace(
+            stage, shown, outcome, process_state.capture(SETTINGS), traces.named_axes(), values
+        )
 
 
-class Traces:
-    """The traces of the process, by the `id` of their requests."""
+class Traces(Recent[int, KeptTrace]):
+    """The last traces of the process, by the `id` of their requests."""
 
     def __init__(self) -> None:
-        self._traces: Recent[int, KeptTrace] = Recent(_MOST_TRACES)
-
-    def keep(self, id: int, trace: KeptTrace) -> None:
-        """Keep a trace, and drop the one that was not used for the longest time."""
-        self._traces.put(id, trace)
+        super().__init__(_MOST_TRACES)
 
     def of(self, id: int) -> KeptTrace:
         """Return an earlier trace.
@@ -236,32 +232,21 @@ class Traces:
         Raises:
             UserError: it is no longer kept.
         """
-        trace = self._traces.get(id)
+        trace = self.get(id)
         if trace is None:
             raise refusal("find", f"trace {id} is no longer kept", type="LookupError")
         return trace
 
 
 @contextlib.contextmanager
-def under(settings: Settings) -> Iterator[None]:
+def under(settings: State) -> Iterator[None]:
     """Restore JAX's settings of a trace within the context."""
-    before = _settings()
-    _change(before, settings)
+    before = process_state.capture(SETTINGS)
+    process_state.restore(settings, SETTINGS)
     try:
         yield
     finally:
-        _change(settings, before)
-
-
-def _settings() -> Settings:
-    return config.values(), contexts.values()
-
-
-def _change(now: Settings, wanted: Settings) -> None:
-    for write, old, new in zip((config.update, contexts.enter), now, wanted, strict=True):
-        for name, value in new.items():
-            if old[name] is not value and old[name] != value:
-                write(name, value)
+        process_state.restore(before, SETTINGS)
 
 
 @dataclass(frozen=True, slots=True)

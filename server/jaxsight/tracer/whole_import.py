@@ -18,12 +18,12 @@ import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
-from jaxsight.tracer.importing.finding import AfterImport, found_by_others, import_folders, lies_in
+from jaxsight.tracer.importing.finding import AfterImport, import_folders, lies_in
 from jaxsight.tracer.isolation import refusals
 from jaxsight.wire import frames as wire
 from jaxsight.wire.chunks import Chunk
@@ -151,7 +151,7 @@ def _imported(request: Import) -> ModuleType:
     if Path(request.root).is_dir():
         os.chdir(request.root)
     if request.lines:
-        sys.meta_path.insert(0, _Finder(name, file, request.lines))
+        _run_only(file, request.lines)
     if "." in name or name not in sys.modules:
         module = importlib.import_module(name)
         if os.path.realpath(getattr(module, "__file__", None) or "") == os.path.realpath(file):
@@ -160,8 +160,6 @@ def _imported(request: Import) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"no module at {file}")
-    if request.lines:
-        spec.loader = _Loader(name, file, request.lines)
     module = importlib.util.module_from_spec(spec)
     # Before it runs, as Python does: others may import it meanwhile.
     sys.modules[name] = module
@@ -170,45 +168,27 @@ def _imported(request: Import) -> ModuleType:
     return module
 
 
-class _Finder(MetaPathFinder):
-    """Gives a module a loader that runs only some of its statements."""
+def _run_only(file: str, lines: Sequence[tuple[int, int]]) -> None:
+    """Have imports of a file run the top-level statements that begin within some lines."""
+    every, file = SourceFileLoader.get_code, os.path.realpath(file)
 
-    def __init__(self, name: str, file: str, lines: Sequence[tuple[int, int]]) -> None:
-        self._name = name
-        self._file = os.path.realpath(file)
-        self._lines = lines
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name != self._name:
-            return None
-        spec = found_by_others(self, name, path, target)
-        if spec is not None and os.path.realpath(spec.origin or "") == self._file:
-            spec.loader = _Loader(name, self._file, self._lines)
-        return spec
-
-
-class _Loader(SourceFileLoader):
-    """Runs the top-level statements that begin within some lines (from 1, inclusive)."""
-
-    def __init__(self, name: str, path: str, lines: Sequence[tuple[int, int]]) -> None:
-        super().__init__(name, path)
-        self._lines = lines
-
-    def get_code(self, fullname: str) -> CodeType:
-        tree = ast.parse(self.get_data(self.path), self.path)
-        tree.body = [statement for statement in tree.body if self._runs(statement)]
-        code: CodeType = compile(tree, self.path, "exec", dont_inherit=True)
-        return code
-
-    def _runs(self, statement: ast.stmt) -> bool:
+    def runs(statement: ast.stmt) -> bool:
         match statement:
             # The docstring and `__future__` imports apply to the whole module.
             case ast.ImportFrom(module="__future__") | ast.Expr(ast.Constant()):
                 return True
-            case _:
-                return any(first <= statement.lineno <= last for first, last in self._lines)
+        return any(first <= statement.lineno <= last for first, last in lines)
+
+    def get_code(self: Any, fullname: str) -> CodeType | None:
+        if os.path.realpath(self.path) != file:
+            return every(self, fullname)
+        tree = ast.parse(self.get_data(self.path), self.path)
+        tree.body = [*filter(runs, tree.body)]
+        code: CodeType = compile(tree, self.path, "exec", dont_inherit=True)
+        return code
+
+    # On the class: whichever finder finds the file, Python's loader asks for its code.
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
 
 
 def _program(request: Trace, module: ModuleType) -> Made:

@@ -71,13 +71,13 @@ def compile(direction: Direction) -> Executable:
         aliased=sizes.alias_size_in_bytes,
         code=sizes.generated_code_size_in_bytes,
     )
-    facts = lower.facts(direction.traced.jaxpr)
+    facts = lower.facts(direction.traced.jaxpr, devices > 1)
     graph = read(
         hlo,
         constants=facts["constants"],
         barriers=facts["barriers"],
         trips=dict(facts["trips"]),
-        communicates=lower.communicating(direction.traced.jaxpr) if devices > 1 else (),
+        communicates=facts["communicates"],
     )
     flops = float(costs.get("flops", -1.0)) if isinstance(costs, dict) else -1.0
     how = ON_DEVICE if devices == 1 else SIMULATED

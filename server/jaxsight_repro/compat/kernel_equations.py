@@ -53,7 +53,7 @@ def call_kernel(
     names = argument_names(call.body)
     if len(names) == len(references):
         with contextlib.suppress(ValueError):  # names of parts, such as `x.y`
-            with_parameters(kernel, [names[position] or "" for position in positions])
+            with_parameters(kernel, [names[position] for position in positions])
     resized = [_spec(block, sizes) for block in call.blocks]
     function = pl.pallas_call(
         kernel,

@@ -56,10 +56,12 @@ def function_name(program: Program) -> str:
     return str(info.func_name or "") if info is not None else ""
 
 
-def argument_names(program: Program) -> tuple[str | None, ...]:
-    """Return the names of a program's inputs in the function; empty if unknown."""
-    info = program.jaxpr.debug_info
-    return tuple(info.arg_names or ()) if info is not None else ()
+def argument_names(program: Program) -> tuple[str, ...]:
+    """Return the names of a program's inputs in the function; empty ones if unknown."""
+    info, count = program.jaxpr.debug_info, len(program.jaxpr.invars)
+    names = (info.arg_names or ()) if info is not None else ()
+    # JAX may have added inputs since.
+    return tuple(name or "" for name in names) if len(names) == count else ("",) * count
 
 
 def is_of_jax(program: Program) -> bool:

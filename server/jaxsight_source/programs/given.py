@@ -173,7 +173,7 @@ def names_of(program: Program, number: int) -> Sequence[str]:
     known = argument_names(program)
     known = known if len(known) == number else ("",) * number
     letters = itertools.chain(string.ascii_lowercase, (f"arg{n}" for n in itertools.count(26)))
-    return [str(name) or letter for name, letter in zip(known, letters, strict=False)]
+    return [name or letter for name, letter in zip(known, letters, strict=False)]
 
 
 def distinct(names: Iterator[str]) -> list[str]:

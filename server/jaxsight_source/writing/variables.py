@@ -226,12 +226,9 @@ def argument_bases(program: Program, fallback: str | Sequence[str] = "x") -> lis
     `fallback` is for the others: one name for each, or names for all.
     """
     names = argument_names(program)
-    count = len(program.jaxpr.invars)
-    fallbacks = [fallback] * count if isinstance(fallback, str) else list(fallback)
-    if len(names) != count:
-        return fallbacks
+    fallbacks = [fallback] * len(names) if isinstance(fallback, str) else fallback
     pairs = zip(names, fallbacks, strict=True)
-    return [of_path(str(name or ""), base) if name else base for name, base in pairs]
+    return [of_path(name, base) if name else base for name, base in pairs]
 
 
 def passed_as(operands: Sequence[ast.expr]) -> list[str]:

@@ -17,7 +17,7 @@ from jaxsight.wire.program import Body, Step
 def steps(function: Callable[[jax.Array], object]) -> list[Step]:
     traced = jax.jit(function).trace(jnp.ones(3))
     traces = Traces()
-    traces.keep(1, KeptTrace.of(traced, Outcome(), {}))
+    traces.put(1, KeptTrace.of(traced, Outcome(), {}))
     return list(inner(outline(Job(Outline(2, 1), traces)).program.body))
 
 

@@ -22,7 +22,6 @@ from jaxsight.lru import Recent
 from jaxsight.meshes.compat import meshes, shardings
 from jaxsight.meshes.compat.meshes import AnyMesh, places_on_several
 from jaxsight.tracer.calls.leaves import (
-    holds_no_tracer,
     is_array,
     shape_only,
     spread_like,
@@ -31,6 +30,7 @@ from jaxsight.tracer.calls.leaves import (
 from jaxsight.tracer.calls.parameters import bound, named
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import devices
+from jaxsight.tracer.dry_runs.captured import holds_tracers
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.execution.device_demand import MOST, Demand, MoreDevices
 from jaxsight.tracer.failures import UserError, failure, refusal
@@ -68,15 +68,14 @@ def _declared(request: Trace, mesh: Mesh) -> AnyMesh:
         own = ", ".join(f"{name}={size}" for name, size in meshes.sizes_of(context).items())
         message = f"the module sets another mesh: `{own}`"
         raise _failed(UNEVEN_AXIS, message, MESH, "remove the line, or give the mesh these axes")
-    present = devices.simulated()
-    count = devices.count() if present is None else present
+    count = jax.device_count()
     if mesh.size <= count:
         return meshes.make(mesh.axes, mesh.types)
     if mesh.size > MOST:
         message = f"meshes of more than {MOST} devices are not simulated"
         raise _failed(NOT_A_MESH, message, MESH, "use smaller axes")
     sets_count = any(devices.mentioned(chunk.text) for chunk in request.chunks)
-    if present is not None and not sets_count:
+    if devices.simulated() is not None and not sets_count:
         raise MoreDevices(Demand(mesh.size))
     raise _failed(NOT_A_MESH, f"the mesh has {mesh.size} devices, but there are {count}", MESH)
 
@@ -315,7 +314,7 @@ class Evaluator:
                 raise UserError(failure(error, "inputs", argument)) from error
             leaves = [shape_only(leaf) for leaf in leaves]
             # Not kept: a tracer must not outlive the trace that it belongs to.
-            if not all(map(holds_no_tracer, leaves)):
+            if any(map(holds_tracers, leaves)):
                 return structure.unflatten(leaves)
         if mesh is not None:
             leaves = [meshes.on_devices(leaf, mesh) for leaf in leaves]
@@ -343,7 +342,7 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], nnx.NodeTree]:
         nonlocal leaves, structure
         # `arrays` may run twice: for `make_jaxpr` and for `eval_shape`.
         leaves, structure = nnx.flatten(run())
-        if not all(is_array(leaf) or holds_no_tracer(leaf) for leaf in leaves):
+        if any(holds_tracers(leaf) for leaf in leaves if not is_array(leaf)):
             raise _NotAbstract
         return [leaf for leaf in leaves if is_array(leaf)]
 

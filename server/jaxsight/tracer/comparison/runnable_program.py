@@ -47,9 +47,7 @@ class RunnableProgram:
     @staticmethod
     def of(traced: Traced) -> RunnableProgram:
         program = opened(traced.jaxpr)
-        names = tuple(name or "" for name in argument_names(program))
-        if len(names) != len(program.jaxpr.invars):
-            names = tuple(map(str, range(len(program.jaxpr.invars))))
+        names = tuple(name or str(at) for at, name in enumerate(argument_names(program)))
         return RunnableProgram(program.jaxpr, tuple(program.consts), names)
 
     @property

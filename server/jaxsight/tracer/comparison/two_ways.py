@@ -60,7 +60,8 @@ def agree(
     if not jnp.issubdtype(expected.dtype, jnp.inexact):
         raise Incomparable(f"{name} differs: {first(expected, actual, expected != actual)}")
     a, b = wide(expected), wide(actual)
-    scale = root_mean_square(a)
+    finite = a[np.isfinite(a)]
+    scale = math.sqrt(float(np.mean(np.abs(finite) ** 2))) if finite.size else 0.0
     # The difference of equal infinities is NaN; they are compared below.
     with np.errstate(all="ignore"):
         near = np.abs(a - b) <= slack * tolerance(expected.dtype) * (
@@ -88,12 +89,6 @@ def plain(value: jax.Array | np.ndarray) -> np.ndarray:
 def wide(value: jax.Array | np.ndarray) -> np.ndarray:
     """Return numbers as float64 or complex128."""
     return np.asarray(value).astype(np.complex128 if value.dtype.kind == "c" else np.float64)
-
-
-def root_mean_square(numbers: np.ndarray) -> float:
-    """Return the root mean square of the finite numbers of a wide array, 0 if there are none."""
-    finite = numbers[np.isfinite(numbers)]
-    return math.sqrt(float(np.mean(np.abs(finite) ** 2))) if finite.size else 0.0
 
 
 def first(expected: np.ndarray, actual: np.ndarray, where: np.ndarray) -> str:

@@ -46,11 +46,6 @@ def simulated() -> int | None:
     return jax.device_count() if jax.default_backend() == "cpu" else None
 
 
-def count() -> int:
-    """Return the number of devices, simulated or not."""
-    return jax.device_count()
-
-
 def are_targets() -> bool:
     """Return whether the number of devices is that of the target."""
     return _target > 0

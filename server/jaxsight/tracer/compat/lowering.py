@@ -292,11 +292,8 @@ class _Placed:
 
 
 def names(traced: Traced) -> tuple[str, ...]:
-    """Return JAX's names of the flat inputs of a traced function, e.g. `x`, `params['w']`.
-
-    The result is empty if JAX does not know them.
-    """
-    return tuple(name or "" for name in argument_names(opened(traced.jaxpr)))
+    """Return JAX's names of the flat inputs of a traced function, e.g. `x`, `params['w']`."""
+    return argument_names(opened(traced.jaxpr))
 
 
 def compiler_options(traced: Traced) -> dict[str, object]:

@@ -84,27 +84,18 @@ class Execution:
     """
 
 
-class ExecutionCache:
+class ExecutionCache(OrderedDict[Identity, Execution]):
     """The executions of a file, by identity; the newest are last."""
 
     def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
         self._recorder = recorder
-        self._executions: OrderedDict[Identity, Execution] = OrderedDict()
         self._effects: list[Effects] = []
-
-    def __iter__(self) -> Iterator[Execution]:
-        return iter(self._executions.values())
-
-    def items(self) -> Iterable[tuple[Identity, Execution]]:
-        return self._executions.items()
-
-    def get(self, identity: Identity) -> Execution | None:
-        return self._executions.get(identity)
 
     def put(self, identity: Identity, execution: Execution) -> None:
         """Add an execution, or mark it as the newest."""
-        self._executions[identity] = execution
-        self._executions.move_to_end(identity)
+        self[identity] = execution
+        self.move_to_end(identity)
 
     def with_equal(self, effects: Effects | None) -> Effects | None:
         """Return equal effects of an earlier execution, so that chunks after them are reused."""
@@ -117,7 +108,7 @@ class ExecutionCache:
 
     def drop_failed(self, executions: Iterable[Execution]) -> None:
         """Drop the executions among these that are not in the cache, as they raised an error."""
-        cached = {id(execution) for execution in self}
+        cached = {id(execution) for execution in self.values()}
         for execution in executions:
             if id(execution) not in cached:
                 self._forget(execution)
@@ -130,7 +121,7 @@ class ExecutionCache:
         current = list(current)
         self._link(current)
         live = {id(execution) for execution in current}
-        newest = reversed(self._executions.items())
+        newest = reversed(self.items())
         spare = [(name, execution) for name, execution in newest if id(execution) not in live]
         variants: Counter[tuple[str, ...]] = Counter()
         gone: set[Identity] = set()
@@ -141,13 +132,13 @@ class ExecutionCache:
                 gone.add(identity)
         while gone:
             for identity in gone:
-                self._forget(self._executions.pop(identity))
+                self._forget(self.pop(identity))
             gone = {name for name, execution in self.items() if execution.uses & gone}
 
     def clear(self) -> None:
         """Drop all executions."""
-        while self._executions:
-            self._forget(self._executions.popitem()[1])
+        while self:
+            self._forget(self.popitem()[1])
         self._effects.clear()
 
     def _link(self, current: list[Execution]) -> None:
@@ -174,7 +165,7 @@ class ExecutionCache:
         """Drop the observations and the lines of an execution that is not in the cache."""
         self._recorder.forget(execution.chunk.id, execution.chunk.key)
         # Executions of the same text in other states share its file name.
-        if all(cached.file != execution.file for cached in self):
+        if all(cached.file != execution.file for cached in self.values()):
             linecache.cache.pop(execution.file, None)
 
 

@@ -37,7 +37,9 @@ from jaxsight.tracer.importing.project_modules import Edges
 from jaxsight.tracer.interruptions import CancelledByServer, TookTooLong, at_most
 from jaxsight.tracer.isolation import code_origins, process_state, refusals
 from jaxsight.tracer.isolation.code_origins import SliceLoader
+from jaxsight.tracer.isolation.file_reads import Reads
 from jaxsight.tracer.isolation.irreversible_effects import end_children
+from jaxsight.tracer.isolation.library_snapshot import Changes
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import State
 from jaxsight.tracer.observation.recorder import Recorder
@@ -80,6 +82,14 @@ class FileNamespace:
         """Called before a statement that may take long is executed."""
         self.starting_over: Callable[[], None] = lambda: None
         """Called before all executions are forgotten."""
+        self.reads = Reads()
+        """Files that its statements have read."""
+        self.ran: set[str] = set()
+        """The keys of its statements that have run."""
+        self.changes = Changes()
+        """What they have changed in other modules."""
+        self.changed_by: frozenset[str] = frozenset()
+        """The keys of the statements that may have made these changes."""
 
     def outdate(self) -> None:
         """Make the next request start from the beginning."""
@@ -155,7 +165,7 @@ class FileNamespace:
             not modules.are_current(execution.imports)
             or not self._imports.texts.are_current(execution.failed_imports)
             or any(map(modules.can_find, execution.missing))
-            for execution in self._executions
+            for execution in self._executions.values()
         ):
             return True
         executed = {key for (key, *_), _ in self._executions.items()}
@@ -169,7 +179,9 @@ class FileNamespace:
         if not acted:
             return False
         # A chunk moved past one that acts would be executed again, and lose its effects.
-        acted_before_by_text = {each.chunk.text: each.acted_before for each in self._executions}
+        acted_before_by_text = {
+            each.chunk.text: each.acted_before for each in self._executions.values()
+        }
         acted_before = 0
         for index, chunk in enumerate(request.chunks):
             has_moved = acted_before_by_text.get(chunk.text, acted_before) != acted_before
@@ -183,6 +195,9 @@ class FileNamespace:
         """Forget all executions, and their changes of the project's other modules."""
         # First, while the file's changes of the project's modules are still visible.
         self._imports.modules.renew()
+        self.changes.undo()
+        self.changes, self.changed_by = Changes(), frozenset()
+        self.ran.clear()
         self.starting_over()
         self.forget_all()
 

@@ -26,20 +26,6 @@ FILES = 16
 """Files whose results are kept, with their objects; another file is executed from the start."""
 
 
-@contextlib.contextmanager
-def _unsaved_lines(file: str, text: str | None) -> Iterator[None]:
-    """Provide the editor's text as the lines of a file, instead of that on disk."""
-    if text is None:
-        yield
-        return
-    # Without a time, Python does not compare the entry with the file (`linecache.checkcache`).
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    try:
-        yield
-    finally:
-        linecache.cache.pop(file, None)
-
-
 class Namespaces:
     """The namespaces of recently traced files, one of which runs at a time."""
 
@@ -73,15 +59,18 @@ class Namespaces:
         sys.argv[:] = [request.file]
         if Path(request.root).is_dir():
             os.chdir(request.root)
-        with (
-            self._imports.running(namespace.module, request.file, folders),
-            _unsaved_lines(request.file, self._imports.modules.texts.unsaved(request.file)),
-        ):
+        file = request.file
+        if (text := self._imports.texts.unsaved(file)) is not None:
+            # Without a time, Python does not compare the entry with the file on disk
+            # (`linecache.checkcache`).
+            linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        with self._imports.running(namespace.module, file, folders):
             try:
                 yield namespace
             finally:
                 namespace.note_imports()
                 namespace.trim()
+                linecache.cache.pop(file, None)
 
     def demand(self, request: Trace, need: MoreDevices) -> None:
         """Give a request more devices from now on, so that it can be repeated."""

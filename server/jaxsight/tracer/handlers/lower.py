@@ -8,15 +8,16 @@ The source lines of its equations are sent separately.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import itertools
 import math
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypedDict, TypeVar
+from typing import TypedDict
 
 from jax.stages import Traced
 
@@ -29,7 +30,7 @@ from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal
 from jaxsight.tracer.job import Job, KeptTrace, under
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
-from jaxsight.tracer.programs.call_tree import Around, CallTree, FrameFiles
+from jaxsight.tracer.programs.call_tree import Around, CallTree
 from jaxsight.tracer.programs.changed import NoSuchChange, changed
 from jaxsight.wire.chunks import Span, equation_path
 from jaxsight.wire.frames import CAPTURED_LIMIT
@@ -43,8 +44,6 @@ from jaxsight_source.compat.staging import open_jaxpr
 
 _UNKNOWN_GPU = "please specify an abstract GPU device using AbstractDevice"
 """Part of JAX 0.12's error about a Pallas kernel if the compute capability is unknown."""
-
-_Lowered = TypeVar("_Lowered")
 
 
 def lower(job: Job[Lower]) -> Lowered:
@@ -61,9 +60,10 @@ def lower(job: Job[Lower]) -> Lowered:
         traced, markers = trace.stage, trace.outcome.markers
         _refuse(trace)
         begin = time.perf_counter()
-        artifact = _lower(lambda: lowering.artifact(traced, request.platform, request.capability))
+        with _lowering():
+            artifact = lowering.artifact(traced, request.platform, request.capability)
         seconds = time.perf_counter() - begin
-        tree = CallTree.of(open_jaxpr(traced.jaxpr).eqns)
+        tree = CallTree(open_jaxpr(traced.jaxpr).eqns)
         return lowered(traced, artifact, tree, markers, id=request.id, seconds=seconds)
 
 
@@ -147,9 +147,8 @@ def compile_request(traced: Traced, artifact: lowering.Artifact, target: str = "
         target,
         base64.b64encode(artifact.bytes).decode("ascii"),
         options=folding_costs.compiler_options(traced),
-        **facts(jaxpr),
+        **facts(jaxpr, distribution is not None),
         distribution=distribution,
-        communicates=communicating(jaxpr) if distribution is not None else (),
         indices=tuple(
             (parameter, limits[at])
             for parameter, at in enumerate(artifact.parameters)
@@ -167,9 +166,8 @@ def live(traced: Traced, artifact: lowering.Artifact) -> Lowered:
     """
     defined = definition(traced.jaxpr)
     equations = open_jaxpr(traced.jaxpr).eqns
-    return lowered(
-        traced, artifact, CallTree.of(equations, _LIVE_FILES, (defined.name, defined.file))
-    )
+    begin = defined.name, defined.file
+    return lowered(traced, artifact, CallTree(equations, begin, _is_live, _live_span))
 
 
 class Facts(TypedDict):
@@ -178,25 +176,24 @@ class Facts(TypedDict):
     constants: tuple[str, ...]
     trips: tuple[tuple[str, int], ...]
     barriers: tuple[str, ...]
+    communicates: tuple[str, ...]
+    """The paths of the equations that are collectives; none on one device."""
 
 
-def facts(jaxpr: object) -> Facts:
+def facts(jaxpr: object, is_distributed: bool) -> Facts:
     """Return facts about a program that its HLO does not have."""
+    collectives = (path for path, each in walk(jaxpr) if communicates(each))
     return Facts(
         constants=tuple(dict.fromkeys(_types(jaxpr))),
         trips=tuple(_trips(jaxpr)),
         barriers=tuple(_barriers(open_jaxpr(jaxpr))),
+        communicates=tuple(collectives) if is_distributed else (),
     )
 
 
 def _named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
     """Return names of flat inputs, such as `argument 0` for those without a name."""
-    return tuple(names[at] if at < len(names) and names[at] else f"argument {at}" for at in inputs)
-
-
-def communicating(jaxpr: object) -> tuple[str, ...]:
-    """Return the paths of the equations of a program that are collectives."""
-    return tuple(path for path, equation in walk(jaxpr) if communicates(equation))
+    return tuple(names[at] or f"argument {at}" for at in inputs)
 
 
 def text(request: Show, trace: KeptTrace) -> Shown:
@@ -212,9 +209,11 @@ def text(request: Show, trace: KeptTrace) -> Shown:
         traced = trace.stage
         spans = {equation.path: equation.span for equation in equations(traced.jaxpr)}
         if request.view == STABLEHLO:
-            module = _lower(lambda: lowering.text(traced, request.platform))
+            with _lowering():
+                module = lowering.text(traced, request.platform)
             return Shown(request.id, clean(module.text), tuple(links(module, spans)))
-        hlo = _lower(lambda: lowering.unoptimized(traced, request.platform))
+        with _lowering():
+            hlo = lowering.unoptimized(traced, request.platform)
     linked = tuple(
         Link(number, path, spans[path])
         for number, path in sorted(lines_of_calls(hlo).items())
@@ -226,15 +225,16 @@ def text(request: Show, trace: KeptTrace) -> Shown:
 def equations(jaxpr: object) -> Iterator[LoweredEquation]:
     """Yield the equations of a program as `lower` describes them, outer ones first."""
     opened = open_jaxpr(jaxpr)
-    yield from _equations(opened, CallTree.of(opened.eqns))
+    yield from _equations(opened, CallTree(opened.eqns))
 
 
 def _live_span(file: str, line: int, column: int, end_line: int, end_column: int) -> Span | None:
     span = Span(file, line, max(column, 0), max(end_line, line), max(end_column, 0))
-    return None if is_library(file) else span
+    return span if _is_live(file) else None
 
 
-_LIVE_FILES = FrameFiles(lambda file: not is_library(file), _live_span)
+def _is_live(file: str) -> bool:
+    return not is_library(file)
 
 
 def _refuse(trace: KeptTrace) -> None:
@@ -256,9 +256,10 @@ def captured_too_much(jaxpr: object, limit: int) -> str:
     )
 
 
-def _lower(lower: Callable[[], _Lowered]) -> _Lowered:
+@contextlib.contextmanager
+def _lowering() -> Iterator[None]:
     try:
-        return lower()
+        yield
     except Exception as error:
         if _UNKNOWN_GPU in str(error):
             which = "Pallas kernels need a target that names the GPU, such as `cuda:h100`"

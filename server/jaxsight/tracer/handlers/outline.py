@@ -73,19 +73,16 @@ class ProgramOutliner:
         """Whether the equation around is of the forward pass of a derivative: scopes inside are
         relative to it.
         """
-        self.tree = CallTree.of(())
+        self.tree = CallTree(())
         """The calls of the user's functions that equations were created in."""
         self._around = Around()
 
     def program(self, traced: Traced) -> TracedProgram:
         program = opened(traced.jaxpr)
         inside = program.jaxpr
-        self.tree = CallTree.of(inside.eqns)
-        names = argument_names(program)
-        if len(names) != len(inside.invars):
-            names = (None,) * len(inside.invars)
-        for var, name in zip(inside.invars, names, strict=True):
-            self._number(var, INPUT, name or "")
+        self.tree = CallTree(inside.eqns)
+        for var, name in zip(inside.invars, argument_names(program), strict=True):
+            self._number(var, INPUT, name)
         for var, constant in zip(inside.constvars, program.consts, strict=False):
             self._number(var, CONSTANT, _rule(constant), constant)
         body = self._body(inside, "", "")

@@ -67,42 +67,38 @@ def compare(job: Job[Compare]) -> Compared:
     """
     request = job.request
     job.begin("compare")
-    if request.run is None:
-        before = job.traces.of(request.trace).shown
-        return compared(request, before, job.traces.of(request.other).shown)
-    module = job.module
-    after = job.traces.of(request.other)
-    with module.called() as (function, inputs):
-        call = stateful_traces.with_values(function, inputs)
-        return compared_with_values(request, call, after.shown, after.outcome)
+    try:
+        if request.run is None:
+            before = job.traces.of(request.trace).shown
+            return _compared(request.id, before, job.traces.of(request.other).shown)
+        after = job.traces.of(request.other)
+        with job.module.called() as (function, inputs):
+            call = stateful_traces.with_values(function, inputs)
+            return _compared_with_values(request.id, call, after.shown, after.outcome)
+    except Incomparable as error:
+        return Compared(request.id, False, str(error))
 
 
-def compared(request: Compare, before: Traced, after: Traced) -> Compared:
+def _compared(id: int, before: Traced, after: Traced) -> Compared:
     """Run both functions several times and compare them.
 
     Errors of the changed function and programs that cannot be compared count as differences.
     Each form is compiled in two ways, which must agree.
     """
-    try:
-        first, second = map(RunnableProgram.of, (before, after))
-        for program in (first, second):
-            programs.check(program)
-        programs.check_same_types(first, second)
-        with jax.default_device(jax.local_devices(backend="cpu")[0]):
-            comparison = _Comparison(first, second)
-            for seed, draw in enumerate(comparison.draws):
-                comparison.run(draw, seed)
-        words = "equal to the bit" if comparison.exact else "equal within rounding"
-        return Compared(
-            request.id,
-            True,
-            words,
-            comparison.exact,
-            comparison.gradients,
-            comparison.nonfinite,
-        )
-    except Incomparable as error:
-        return Compared(request.id, False, str(error))
+    first, second = map(RunnableProgram.of, (before, after))
+    for program in (first, second):
+        programs.check(program)
+    programs.check_same_types(first, second)
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        comparison = _Comparison(first, second)
+        for seed, draw in enumerate(comparison.draws):
+            comparison.run(draw, seed)
+    exact, gradients, nonfinite = comparison.exact, comparison.gradients, comparison.nonfinite
+    return Compared(id, True, _words(exact), exact, gradients, nonfinite)
+
+
+def _words(exact: bool) -> str:
+    return "equal to the bit" if exact else "equal within rounding"
 
 
 class _Comparison:
@@ -179,23 +175,15 @@ def _differ(primitives: frozenset[str], before: RunnableProgram, after: Runnable
     return equations_of(primitives, before) != equations_of(primitives, after)
 
 
-def compared_with_values(
-    request: Compare, call: StatefulCall, after: Traced, outcome: Outcome
+def _compared_with_values(
+    id: int, call: StatefulCall, traced_after: Traced, outcome: Outcome
 ) -> Compared:
     """Compare a function that cannot be traced, by calling it one operation at a time.
 
     Arrays can be changed in place meanwhile, as those of NumPy can. Its own errors make it
     incomparable.
     """
-    try:
-        return _called(request, call, RunnableProgram.of(after), outcome)
-    except Incomparable as error:
-        return Compared(request.id, False, str(error))
-
-
-def _called(
-    request: Compare, call: StatefulCall, after: RunnableProgram, outcome: Outcome
-) -> Compared:
+    after = RunnableProgram.of(traced_after)
     programs.check(after)
     leaves, structure = jax.tree_util.tree_flatten((call.args, call.kwargs))
     kinds = [(leaf.shape, leaf.dtype) for leaf in leaves]
@@ -226,8 +214,7 @@ def _called(
                     raise Incomparable(f"result {index} has a different shape")
                 converted = jnp.asarray(value).astype(traced.dtype)
                 exact &= agree(f"result {index}", converted, traced, below)
-    words = "equal to the bit" if exact else "equal within rounding"
-    return Compared(request.id, True, words, exact)
+    return Compared(id, True, _words(exact), exact)
 
 
 def below_of(program: RunnableProgram) -> float:

@@ -122,7 +122,7 @@ def _traced(
     mark("traced")
     kept_trace = KeptTrace.of(stage, outcome, values)
     if job.request.keep:
-        job.traces.keep(job.request.id, kept_trace)
+        job.traces.put(job.request.id, kept_trace)
     observed = module.recorder.collect(
         module.trace.chunks, sites, jaxprs.reached(kept_trace.shown.jaxpr)
     )
@@ -150,7 +150,7 @@ def _described(
     """Return the reply about a trace."""
     jaxpr, outcome = kept_trace.shown.jaxpr, kept_trace.outcome
     equations = equation_count(jaxpr)
-    folded = jaxpr_text.folded(jaxpr, equations)
+    text, is_folded = jaxpr_text.folded(jaxpr, equations)
     constants = map(avals.of, opened(jaxpr).consts)
     return Traced(
         id=id,
@@ -163,8 +163,8 @@ def _described(
             for name, value in parameters.items()
             if (tree := trees.tree(value)) is not None
         ),
-        jaxpr=folded.text,
-        folded=folded.folded,
+        jaxpr=text,
+        folded=is_folded,
         equations=equations,
         constants=tuple((avals.text(aval), avals.size(aval)) for aval in constants),
         seen=observed.seen,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from types import CodeType, ModuleType
@@ -30,13 +31,18 @@ _REACH_ANYTHING = frozenset({"sys", "importlib", "builtins", "gc", "inspect"})
 
 _RUN_ANYTHING = frozenset({"exec", "eval", "globals", "vars", "__import__"})
 
+_KEPT = 256  # texts of modules whose code is kept: others are compiled again
+
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def touches_others(text: str | bytes, module: ModuleType) -> bool:
     """Return whether importing `module`, which has been imported from a text, may touch others."""
-    if any(map(_notifies_bases, vars(module).values())):
-        return True
+    return any(map(_notifies_bases, vars(module).values())) or _reads_touching(text)
+
+
+@functools.lru_cache(_KEPT)
+def _reads_touching(text: str | bytes) -> bool:
     try:
         reader = _Reader()
         reader.visit(ast.parse(text))
@@ -69,27 +75,24 @@ class _Reader(ast.NodeVisitor):
         self._star = False
         """Whether any name may be another module's."""
 
-    def visit_Import(self, node: ast.Import) -> None:
+    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         for alias in node.names:
-            top = alias.name.partition(".")[0]
-            self._import(alias.asname or top, top)
+            top, bound = alias.name.partition(".")[0], alias.asname or alias.name
+            if isinstance(node, ast.Import):
+                bound = alias.asname or top
+            else:
+                top = (node.module or "").partition(".")[0] if not node.level else ""
+            # A relative import has no top-level name, and is the project's own.
+            is_users = not top or code_origins.of_module(top) == code_origins.USER
+            if bound == "*":
+                self._star |= is_users
+            elif is_users or top in _REACH_ANYTHING:
+                self._others.add(bound)
+            else:
+                self._own.add(bound)
+                self._modules.add(bound)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        top = (node.module or "").partition(".")[0] if not node.level else ""
-        for alias in node.names:
-            if alias.name != "*":
-                self._import(alias.asname or alias.name, top)
-            elif not top or code_origins.of_module(top) == code_origins.USER:
-                self._star = True
-
-    def _import(self, name: str, top: str) -> None:
-        is_users = code_origins.of_module(top) == code_origins.USER
-        # A relative import has no top-level name, and is the project's own.
-        if not top or top in _REACH_ANYTHING or is_users:
-            self._others.add(name)
-        else:
-            self._own.add(name)
-            self._modules.add(name)
+    visit_ImportFrom = visit_Import
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.touches |= any(map(self._is_of_others, node.decorator_list))
@@ -117,26 +120,17 @@ class _Reader(ast.NodeVisitor):
         self.touches |= any(self._is_of_others(item.context_expr) for item in node.items)
         self.generic_visit(node)
 
-    def visit_Assign(self, node: ast.Assign) -> None:
-        for target in node.targets:
-            self._bind(target, node.value)
+    def visit_Assign(self, node: ast.Assign | ast.AnnAssign | ast.For | ast.Delete) -> None:
+        value = getattr(node, "value", None) or getattr(node, "iter", None)
+        for target in node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]:
+            self._bind(target, value)
         self.generic_visit(node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self._bind(node.target, node.value)
-        self.generic_visit(node)
-
-    def visit_For(self, node: ast.For) -> None:
-        self._bind(node.target, node.iter)
-        self.generic_visit(node)
+    visit_AnnAssign = visit_For = visit_Delete = visit_Assign
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self.touches |= self._is_of_others(node.target) or self._is_in_module(node.target)
         self.generic_visit(node)
-
-    def visit_Delete(self, node: ast.Delete) -> None:
-        for target in node.targets:
-            self._bind(target, None)
 
     def _bind(self, target: ast.expr, value: ast.expr | None) -> None:
         if not isinstance(target, ast.Name | ast.Tuple | ast.List | ast.Starred):
@@ -177,6 +171,7 @@ _IS_REFUSED, _UNKNOWN = "__jaxsight_refused__", "__jaxsight_unknown__"
 _PLAIN = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.Pass
 
 
+@functools.lru_cache(_KEPT)
 def compiled(text: str | bytes, path: str) -> CodeType:
     """Return a module's code, whose statements go on after one that is refused an effect."""
     return compiling.compiled(text, path, _protect)

@@ -12,7 +12,6 @@ import ast
 import builtins
 import contextlib
 import functools
-import itertools
 import linecache
 import os
 import sys
@@ -23,6 +22,7 @@ from pathlib import PurePath
 from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any, NoReturn, cast
 
+from jaxsight.tracer.failures import position
 from jaxsight.tracer.isolation import code_origins, refusals
 
 on_call: Callable[[tuple[object, ...], dict[str, object]], None] | None = None
@@ -255,9 +255,9 @@ def containers_changed(text: str, names: Mapping[str, object]) -> list[str]:
 
 def _changes_by_name(statement: ast.stmt, names: Mapping[str, object]) -> bool:
     match statement:
-        case ast.Import() | ast.ImportFrom():
+        case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.AsyncFunctionDef():
             return False
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+        case ast.ClassDef():
             return False
         case ast.Assign(targets=targets):
             return not all(map(_is_of_names, targets))
@@ -369,13 +369,7 @@ def _may_match(expression: ast.expr) -> bool:
 
 def _decorates(frame: FrameType) -> bool:
     """Return whether the call that runs in a frame is one of a decorator."""
-    code = frame.f_code
-    # One entry for each code unit, which has two bytes.
-    line, _, column, _ = next(
-        itertools.islice(code.co_positions(), frame.f_lasti // 2, None), (None,) * 4
-    )
-    if line is None or column is None:
-        return False
+    line, _, column, _ = position(frame.f_code, frame.f_lasti)
     return any(
         (at.lineno, at.col_offset) <= (line, column) < (at.end_lineno or 0, at.end_col_offset or 0)
         for node in ast.walk(_tree_of(frame))

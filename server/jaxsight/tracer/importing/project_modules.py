@@ -11,7 +11,6 @@ It neither reads nor writes bytecode: statements that are refused an effect do n
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import itertools
 import os
@@ -93,7 +92,7 @@ class Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType | None:
         # Never bytecode, which does not tell apart texts of the same size and second.
         content, self._project.attempted[self.path] = self._project.texts.source(self.path)
-        return self._project.compiled(content, self.path)
+        return module_statements.compiled(content, self.path)
 
     def get_source(self, fullname: str) -> str | None:
         text = self._project.texts.unsaved(self.path)
@@ -158,13 +157,9 @@ class ProjectModules:
         self.announce: Callable[[str, Version], None] = lambda path, version: None
         """Called before a file is executed, with its version."""
         self._roots: tuple[str, ...] = ()
-        self._touching: dict[str, tuple[Version, bool]] = {}
-        """Which files touch others on import, by their versions."""
         self._failed_one_touches = False
         """Whether an import that raised an error may have touched modules that are loaded."""
         self._serials = itertools.count(1)
-        self._compiled: dict[str, tuple[str | bytes, CodeType]] = {}
-        """The codes of modules, and the texts that they are of, by path."""
         module_statements.install(self._note_refused)
         self._finder = Finder(self)
         sys.meta_path.insert(0, self._finder)
@@ -275,13 +270,6 @@ class ProjectModules:
             return self._finder.find_spec(missing, path) is not None
         except (ImportError, ValueError):
             return False
-
-    def compiled(self, text: str | bytes, path: str) -> CodeType:
-        """Return the protected code of a module; that of an equal text is compiled once."""
-        known = self._compiled.get(path)
-        if known is None or known[0] != text:
-            known = self._compiled[path] = text, module_statements.compiled(text, path)
-        return known[1]
 
     def put_empty_package(self, package: str, folder: str, error: str) -> LoadedModule:
         """Replace a package that cannot be imported by an empty one that contains its modules."""
@@ -468,11 +456,8 @@ class ProjectModules:
                 yield file
 
     def _touches_others(self, path: str, module: ModuleType) -> bool:
-        version = self.attempted[path]
-        known = self._touching.get(path)
-        if known is None or known[0] != version:
-            with contextlib.suppress(OSError):
-                text, version = self.texts.source(path)
-                known = version, module_statements.touches_others(text, module)
-                self._touching[path] = known
-        return known is None or known[1]
+        try:
+            text, _ = self.texts.source(path)
+        except OSError:  # it has been removed
+            return True
+        return module_statements.touches_others(text, module)

@@ -25,7 +25,6 @@ from types import ModuleType
 from typing import TextIO, TypeGuard
 
 from jaxsight.tracer.isolation import code_origins, process_state
-from jaxsight.tracer.isolation.code_origins import SliceLoader
 from jaxsight.tracer.isolation.library_snapshot import same_objects
 from jaxsight.tracer.isolation.process_state import SIGNALS, State, Variable, attribute
 from jaxsight.wire.descriptors import private
@@ -227,12 +226,11 @@ _SETTINGS: tuple[Variable, ...] = (
 
 def _is_installed(module: object) -> TypeGuard[ModuleType]:
     """Return whether a module of an installed package was imported completely."""
-    spec = getattr(module, "__spec__", None)
-    loader = getattr(spec, "loader", None)
-    if not isinstance(module, ModuleType) or loader is None or isinstance(loader, SliceLoader):
-        return False
-    initializing = getattr(spec, "_initializing", False)
-    return not initializing and code_origins.of_module(module.__name__) != code_origins.USER
+    return (
+        isinstance(module, ModuleType)
+        and code_origins.is_imported(module)
+        and code_origins.of_module(module.__name__) != code_origins.USER
+    )
 
 
 def _is_hook(finder: object) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import PurePath
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Literal
 
 from jaxsight.rewriting.compiling import codes_in
@@ -91,11 +91,6 @@ def caller(frame: FrameType | None) -> tuple[str, int]:
     return "", 0
 
 
-def of_frames(frame: FrameType | None) -> set[Origin]:
-    """Return the origins of the code of a frame and its callers."""
-    return {of_file(each.f_code.co_filename) for each in outwards(frame)}
-
-
 def asked_by_user(through: tuple[str, ...]) -> bool:
     """Return whether user code made the current call.
 
@@ -117,6 +112,18 @@ class SliceLoader(SourceFileLoader):
 
     It returns the file's text, and marks the module as a slice instead of an import.
     """
+
+
+def is_imported(module: ModuleType) -> bool:
+    """Return whether a module was imported completely, and is no slice."""
+    loader = getattr(getattr(module, "__spec__", None), "loader", None)
+    is_module = loader is not None and not isinstance(loader, SliceLoader)
+    return is_module and not is_being_imported(module)
+
+
+def is_being_imported(module: ModuleType) -> bool:
+    """Return whether the import of a module has begun and not ended."""
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 def is_users(value: object) -> bool:

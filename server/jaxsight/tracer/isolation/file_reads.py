@@ -53,15 +53,14 @@ _written: dict[str, None] = {}
 
 
 @contextlib.contextmanager
-def recording(into: Reads | None = None) -> Iterator[Reads]:
+def recording(into: Reads) -> Iterator[None]:
     """Record reads of the code in the block; nested blocks record for all outer ones too."""
-    noted = Reads() if into is None else into
-    _recording.append(noted)
+    _recording.append(into)
     try:
-        yield noted
+        yield
     finally:
         # By identity, as equal ones may be active at once.
-        _recording[:] = [active for active in _recording if active is not noted]
+        _recording[:] = [active for active in _recording if active is not into]
 
 
 def missing(paths: Iterable[str]) -> None:

@@ -141,10 +141,11 @@ def _is_of_user(frame: FrameType) -> bool:
     """
     if frame.f_code.co_name == "_worker" and frame.f_code.co_filename.endswith(_POOL):
         return False
-    whose = code_origins.of_frames(frame)
+    frames = [*code_origins.outwards(frame)]
+    whose = {code_origins.of_file(each.f_code.co_filename) for each in frames}
     if code_origins.USER in whose:
         return True
-    names = (each.f_globals.get("__name__", "") for each in code_origins.outwards(frame))
+    names = (each.f_globals.get("__name__", "") for each in frames)
     is_ours = any(name.startswith("jaxsight.") for name in names)
     return code_origins.LIBRARY not in whose and not is_ours
 

@@ -138,7 +138,7 @@ class Snapshot:
                 if _is_complete(module):
                     self._modules[key] = module
                     self._copy(module)
-                elif _is_being_imported(module):
+                elif code_origins.is_being_imported(module):
                     complete = False
         # A module that is still being imported has to be looked at again.
         self._listed = list(loaded.values()) if complete else []
@@ -209,15 +209,7 @@ def _is_complete(module: ModuleType) -> bool:
     """Return whether a module is completely imported, and neither ours nor a traced file."""
     if module.__name__ == "__main__" or module.__name__.partition(".")[0] == "jaxsight":
         return False
-    spec = getattr(module, "__spec__", None)
-    loader = getattr(spec, "loader", None)
-    return not (
-        loader is None or isinstance(loader, code_origins.SliceLoader) or _is_being_imported(module)
-    )
-
-
-def _is_being_imported(module: ModuleType) -> bool:
-    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+    return code_origins.is_imported(module)
 
 
 def _counting_changes(copied: _Copied, named_objects: NamedObjects) -> Iterator[_Change]:

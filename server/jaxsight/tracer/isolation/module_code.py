@@ -60,9 +60,7 @@ def stored(module: ModuleType) -> frozenset[str]:
     names: set[str] = set()
     for code in _codes(module):
         names |= {"setattr", "globals"}.intersection(code.co_names)
-        for instruction in dis.get_instructions(code):
-            if instruction.opname in _STORES:
-                names.add(instruction.argval)
+        names |= {each.argval for each in dis.get_instructions(code) if each.opname in _STORES}
     return frozenset(names)
 
 

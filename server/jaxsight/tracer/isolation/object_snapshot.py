@@ -18,6 +18,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from jaxsight.tracer.compat import registrations
+from jaxsight.tracer.isolation.mutable_contents import SLOTS
 
 _MOST_OBJECTS = 4000
 """Objects that are compared, before each request; modules with more start over each time."""
@@ -25,12 +26,6 @@ _MOST_OBJECTS = 4000
 _PLAIN = (
     *(bool, int, float, complex, str, bytes, type(None), range, slice, types.ModuleType),
     *(types.BuiltinFunctionType, types.MethodDescriptorType, type(Ellipsis), types.CodeType),
-)
-_SEQUENCES: tuple[Iterable[object], ...] = ([], (), "", b"", {}, {}.items(), {}.values(), set())
-_ITERATORS: tuple[type, ...] = (
-    *map(type, map(iter, _SEQUENCES)),
-    *(type(iter(range(1))), type(iter(range(1 << 70))), type(reversed([]))),
-    *(map, filter, zip, enumerate),
 )
 
 State = tuple[object, ...]
@@ -75,7 +70,7 @@ class ObjectSnapshot:
             return _module_of(value) in self._own
         if kind is types.FunctionType:
             return value.__module__ in self._own
-        if kind in _FOLLOWED or kind in _ITERATORS or kind.__module__ == "itertools":
+        if kind in _FOLLOWED or _is_iterator(kind):
             return True
         if registrations.is_ruled(kind):
             return True
@@ -90,6 +85,12 @@ _FOLLOWED = (
     functools.partial,
     functools._lru_cache_wrapper,
 )
+
+
+def _is_iterator(kind: type) -> bool:
+    """Return whether a class is one of Python's iterators, whose state `__reduce__` returns."""
+    is_builtin = kind.__module__ == "builtins" and hasattr(kind, "__next__")
+    return is_builtin or kind.__module__ == "itertools"
 
 
 def _module_of(kind: type) -> str:
@@ -116,7 +117,7 @@ def contents_of(value: Any) -> State:
         for exact, state in _STATES:
             if kind is exact:
                 return state(value)
-        if kind in _ITERATORS or kind.__module__ == "itertools":
+        if _is_iterator(kind):
             return tuple(_flat_state(value.__reduce__()))
         if registrations.is_ruled(kind):
             return (*_attributes(value), *registrations.rules_of(value))
@@ -144,13 +145,8 @@ def _attributes(value: object) -> Iterator[object]:
     """Yield the attributes of an instance, including those in slots."""
     with contextlib.suppress(AttributeError):
         yield from _flat(object.__getattribute__(value, "__dict__").items())
-    for kind in type(value).__mro__[:-1]:
-        for name, slot in type.__getattribute__(kind, "__dict__").items():
-            if isinstance(slot, types.MemberDescriptorType):
-                try:
-                    yield slot.__get__(value)
-                except AttributeError:
-                    yield name
+    for part in SLOTS.read(value):
+        yield from part
 
 
 def _without_submodules(names: dict[object, object]) -> Iterator[tuple[object, object]]:

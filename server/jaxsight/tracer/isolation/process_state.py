@@ -27,7 +27,7 @@ import random
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -40,6 +40,7 @@ import jax.random
 import numpy as np
 
 from jaxsight.tracer.compat import config, contexts, devices
+from jaxsight.tracer.failures import set_warning_filters
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.code_origins import USER
 from jaxsight.tracer.isolation.mutable_contents import GONE
@@ -59,14 +60,6 @@ class Part:
 
 Variable = tuple[Callable[[], object], Callable[[Any], object]]
 """A single value: functions that read it and set it again."""
-
-
-def _fixed(variables: Mapping[str, Variable]) -> Part:
-    """Return the part of variables that can be set, but not removed."""
-    return Part(
-        lambda: {name: read() for name, (read, _) in variables.items()},
-        lambda name, value: variables[name][1](value),
-    )
 
 
 def _entries(names: MutableMapping[Any, Any]) -> Part:
@@ -129,38 +122,24 @@ def _set_locale(name: str) -> None:
         locale.setlocale(locale.LC_ALL, name)
 
 
-def _set_warning_filters(filters: tuple[Any, ...]) -> None:
-    warnings.filters[:] = filters  # type: ignore[index]
-    # Leaving the block resets the warnings that modules have shown already.
-    with warnings.catch_warnings():
-        pass
-
-
 _PYTHON: dict[str, Variable] = {
     "path": _list(sys, "path"),
     "argv": _list(sys, "argv"),
     "folder": (_folder, _enter_folder),
     "recursion": (sys.getrecursionlimit, sys.setrecursionlimit),
     "digits": (sys.get_int_max_str_digits, sys.set_int_max_str_digits),
-    "filters": (lambda: tuple(warnings.filters), _set_warning_filters),
+    "filters": (lambda: tuple(warnings.filters), set_warning_filters),
     "warning": attribute(warnings, "showwarning"),
     # Entries of other hooks would stay in the cache.
     "hooks": _list(sys, "path_hooks", lambda: sys.path_importer_cache.clear()),
     "finders": (lambda: _as_tuple(sys.meta_path), _add_finders),
     "collections": _list(gc, "callbacks"),
     "locale": (lambda: locale.setlocale(locale.LC_ALL), _set_locale),
+    "no_logging": (lambda: logging.root.manager.disable, logging.disable),
+    "logging_errors": attribute(logging, "raiseExceptions"),
+    "last_handler": attribute(logging, "lastResort"),
 }
-"""Settings of Python: import path and hooks, arguments, folder, limits, warnings, locale."""
-
-_LOGGING: dict[str, Variable] = {
-    "level": (lambda: logging.root.level, logging.root.setLevel),
-    "handlers": _list(logging.root, "handlers"),
-    "filters": _list(logging.root, "filters"),
-    "disable": (lambda: logging.root.manager.disable, logging.disable),
-    "raise": attribute(logging, "raiseExceptions"),
-    "last": attribute(logging, "lastResort"),
-}
-"""Settings of the root logger and of the module `logging`."""
+"""Settings of Python: import path and hooks, arguments, folder, limits, warnings, logging."""
 
 _SIGNALS = tuple(s for s in signal.Signals if s.name not in {"SIGKILL", "SIGSTOP"})
 
@@ -190,7 +169,7 @@ def _loggers() -> Values:
             *(each.level, _as_tuple(each.handlers), _as_tuple(each.filters)),
             *(each.propagate, each.disabled),
         )
-        for each in logging.root.manager.loggerDict.values()
+        for each in (logging.root, *logging.root.manager.loggerDict.values())
         if isinstance(each, logging.Logger)
     }
     return {logger: each for logger, each in settings.items() if each != _UNSET_LOGGER}
@@ -198,7 +177,9 @@ def _loggers() -> Values:
 
 def _set_logger(logger: logging.Logger, settings: Any) -> None:
     settings = _UNSET_LOGGER if settings is GONE else settings
-    level, logger.handlers[:], logger.filters[:], logger.propagate, logger.disabled = settings
+    level, handlers, filters, logger.propagate, logger.disabled = settings
+    # User code may have set them to anything.
+    logger.handlers, logger.filters = [*handlers], [*filters]
     if level != logger.level:
         logger.setLevel(level)
 
@@ -267,9 +248,10 @@ ENVIRONMENT = _entries(os.environ)
 SIGNALS = Part(lambda: {number.name: signal.getsignal(number) for number in _SIGNALS}, _set_handler)
 MODULES = (builtins, jax, jax.numpy, jax.lax, jax.random, jax.nn)
 """Modules whose attributes are parts."""
+SETTINGS = (OPTIONS, Part(contexts.values, contexts.enter))
+"""Options of `jax.config`, and those of the thread."""
 PARTS: tuple[Part, ...] = (
-    OPTIONS,
-    Part(contexts.values, contexts.enter),
+    *SETTINGS,
     # A context variable that was first set during a request ends with the request's context.
     Part(
         lambda: dict(contextvars.copy_context()),
@@ -278,9 +260,11 @@ PARTS: tuple[Part, ...] = (
     Part(_decimal_context, lambda name, value: setattr(decimal.getcontext(), name, value)),
     Part(_random_states, _set_random_state),
     Part(_loggers, _set_logger),
-    _fixed(_LOGGING),
     ENVIRONMENT,
-    _fixed(_PYTHON),
+    Part(
+        lambda: {name: read() for name, (read, _) in _PYTHON.items()},
+        lambda name, value: _PYTHON[name][1](value),
+    ),
     Part(_own_flags, _set_flag),
     SIGNALS,
     *(_entries(vars(module)) for module in MODULES),
@@ -308,14 +292,18 @@ class Effects:
 
     def apply(self) -> None:
         """Apply the changes to the current process."""
-        for part, values in zip(PARTS, self.changes, strict=True):
-            for name, value in values.items():
-                part.write(name, value)
+        _write(PARTS, self.changes)
 
 
-def capture() -> State:
+def _write(parts: tuple[Part, ...], changes: Iterable[Values]) -> None:
+    for part, values in zip(parts, changes, strict=True):
+        for name, value in values.items():
+            part.write(name, value)
+
+
+def capture(parts: tuple[Part, ...] = PARTS) -> State:
     """Return the current state of the process."""
-    return tuple(part.read() for part in PARTS)
+    return tuple(part.read() for part in parts)
 
 
 def since(before: State) -> tuple[Effects | None, State]:
@@ -331,9 +319,9 @@ def of_options(before: Values) -> Effects | None:
     return Effects(tuple(changes if part is OPTIONS else {} for part in PARTS)) if changes else None
 
 
-def restore(state: State) -> None:
+def restore(state: State, parts: tuple[Part, ...] = PARTS) -> None:
     """Restore the process to `state`."""
-    Effects(tuple(map(_changes, capture(), state))).apply()
+    _write(parts, map(_changes, capture(parts), state))
 
 
 def heed_variables(before: State, jax_imported: bool) -> None:

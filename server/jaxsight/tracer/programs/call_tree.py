@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from jaxsight.tracer.failures import is_library, is_own, span_of
 from jaxsight.tracer.observation import scopes
@@ -21,18 +21,6 @@ from jaxsight_source.compat.locations import Caller, callers, is_backward, place
 
 _DEEPEST = 24
 """Calls around an equation that are kept, the outermost ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class FrameFiles:
-    """Which files of frames are the user's, and the spans of places in them."""
-
-    is_own: Callable[[str], bool]
-    span: Callable[[str, int, int, int, int], Span | None]
-
-
-TRACED_FILES = FrameFiles(is_own, span_of)
-"""Those of a tracer, whose chunks are files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,37 +39,37 @@ class Around:
     """Whether it belongs to a backward pass."""
 
 
-@dataclass(slots=True)
 class CallTree:
     """Collects the calls around equations, outer equations first."""
 
-    root: tuple[str, str]
-    """The name and the file of the traced function."""
-    files: FrameFiles = TRACED_FILES
-    begin: tuple[str, str] = ("", "")
-    """The name (`__name__`) and the file of the traced function, if frames around it are the user's
-    too: before JAX 0.10, tracebacks of a notebook's functions begin at the cell that called."""
-    calls: dict[Call, int] = field(default_factory=dict)
-    """The calls in order, with their numbers."""
-    _frames: dict[int, tuple[object, tuple[tuple[Caller, ...], bool]]] = field(default_factory=dict)
-    _spans: dict[int, tuple[object, Span | None]] = field(default_factory=dict)
-    _depths: dict[int, int] = field(default_factory=dict)
-    """The depth of the equation with which a jaxpr was traced; 0 for the outermost one."""
-
-    @staticmethod
-    def of(
+    def __init__(
+        self,
         equations: Iterable[Equation],
-        files: FrameFiles = TRACED_FILES,
         begin: tuple[str, str] = ("", ""),
-    ) -> CallTree:
-        """Return an empty tree for a program with these outermost equations."""
-        tree = CallTree(("", ""), files, begin)
-        begins = Counter(
-            frames[0][:2] for each in equations if (frames := tree._own_frames(each)[0])
-        )
-        if begins:
-            tree.root = begins.most_common(1)[0][0]
-        return tree
+        is_own: Callable[[str], bool] = is_own,
+        span_in: Callable[[str, int, int, int, int], Span | None] = span_of,
+    ) -> None:
+        """Begin with no calls.
+
+        Args:
+            equations: the outermost ones of the program.
+            begin: the name (`__name__`) and the file of the traced function, if frames around it
+                are the user's too: before JAX 0.10, tracebacks of a notebook's functions begin at
+                the cell that called.
+            is_own: returns whether a frame's file is one of the user's.
+            span_in: returns the span of a place in a file.
+        """
+        self.calls: dict[Call, int] = {}
+        """The calls in order, with their numbers."""
+        self._begin, self._is_own, self._span_in = begin, is_own, span_in
+        self._frames: dict[int, tuple[object, tuple[tuple[Caller, ...], bool]]] = {}
+        self._spans: dict[int, tuple[object, Span | None]] = {}
+        self._depths: dict[int, int] = {}
+        """The depth of the equation with which a jaxpr was traced; 0 for the outermost one."""
+        own = (self._own_frames(each)[0] for each in equations)
+        begins = Counter(frames[0][:2] for frames in own if frames)
+        self._root = begins.most_common(1)[0][0] if begins else ("", "")
+        """The name and the file of the traced function."""
 
     def around(self, equation: Equation, outer: Around, jaxpr: Jaxpr) -> Around:
         """Return what is around an equation.
@@ -97,7 +85,7 @@ class CallTree:
         frames, in_library = self._own_frames(equation)
         if not frames:
             return replace(outer, scope=scope, backward=backward)
-        is_whole = frames[0][:2] == self.root
+        is_whole = frames[0][:2] == self._root
         callers_of = (outer.frame, *frames) if not is_whole else (None, *frames)
         call = outer.call
         for at in range(max(base, 1) if is_whole else 0, min(len(frames), _DEEPEST)):
@@ -116,7 +104,7 @@ class CallTree:
         traceback = equation.source_info.traceback
         kept = self._spans.get(id(traceback))
         if kept is None:
-            spans = (self.files.span(file, *place) for file, place in places(equation))
+            spans = (self._span_in(file, *place) for file, place in places(equation))
             kept = traceback, next((span for span in spans if span is not None), None)
             self._spans[id(traceback)] = kept
         return kept[1]
@@ -127,9 +115,9 @@ class CallTree:
         kept = self._frames.get(id(traceback))
         if kept is None:
             frames = callers(equation)
-            own = tuple(frame for frame in frames if self.files.is_own(frame[1]))
+            own = tuple(frame for frame in frames if self._is_own(frame[1]))
             names = [(frame[0].rpartition(".")[2], frame[1]) for frame in own]
-            own = own[names.index(self.begin) :] if self.begin in names else own
+            own = own[names.index(self._begin) :] if self._begin in names else own
             below = frames[-1] if frames else None
             # Keep the traceback alive, so that its address is not reused.
             kept = traceback, (own, below is not None and is_library(below[1]))
@@ -138,4 +126,4 @@ class CallTree:
 
     def _place(self, frame: Caller | None) -> Span | None:
         """Return the place that a frame has come to."""
-        return self.files.span(frame[1], *frame[2]) if frame is not None else None
+        return self._span_in(frame[1], *frame[2]) if frame is not None else None

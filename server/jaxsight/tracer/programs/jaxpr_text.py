@@ -19,7 +19,7 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -66,14 +66,8 @@ _LARGEST_REPEATED = 3
 """A shared inner jaxpr with more equations is printed once, and later refers to its first place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
-    text: str
-    folded: bool
-
-
-def folded(jaxpr: object, equations: int) -> Folded:
-    """Return at most `FOLDED_LINES` lines of a jaxpr.
+def folded(jaxpr: object, equations: int) -> tuple[str, bool]:
+    """Return at most `FOLDED_LINES` lines of a jaxpr, and whether it has more.
 
     This is the whole jaxpr if it fits, else its beginning with inner jaxprs as one line each.
     """
@@ -81,7 +75,7 @@ def folded(jaxpr: object, equations: int) -> Folded:
     if equations <= FOLDED_LINES and _least_lines(opened) <= FOLDED_LINES:
         text, _ = jaxprs.render(_Whole(linked=False).document(opened, ""))
         if text.count("\n") < FOLDED_LINES and len(text) < _LONG_TEXT:
-            return Folded(clean(text), False)
+            return clean(text), False
     # Only its first equations.
     printer = jaxprs.EquationPrinter(most=_MOST_VARIABLES)
     constants = _rendered(printer.variables(opened.constvars, binder=True))
@@ -104,7 +98,7 @@ def folded(jaxpr: object, equations: int) -> Folded:
     if len(lines) > FOLDED_LINES:
         # Inputs or results that take many lines.
         lines = [*lines[: FOLDED_LINES - 1], "…"]
-    return Folded(clean("\n".join(lines)), True)
+    return clean("\n".join(lines)), True
 
 
 _LONG_TEXT = FOLDED_LINES * 100

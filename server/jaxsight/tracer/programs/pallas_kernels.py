@@ -79,10 +79,8 @@ def kernel_facts(equation: Equation) -> PallasKernel:
 
 def parameter_names(jaxpr: Jaxpr) -> list[str]:
     """Return the names of the parameters of a kernel, or of a part of one."""
-    names = argument_names(opened(jaxpr))
-    if len(names) != len(jaxpr.invars):
-        names = ("",) * len(jaxpr.invars)
-    return [name or f"argument {index}" for index, name in enumerate(names)]
+    names = enumerate(argument_names(opened(jaxpr)))
+    return [name or f"argument {index}" for index, name in names]
 
 
 def _vmem_limit(compiler_params: Any) -> int:
@@ -160,7 +158,10 @@ def _outside(call: pallas.KernelCall, block: pallas.KernelBlock) -> Outside | No
     kinds = [type(dimension).__name__ for dimension in block.dimensions]
     if not {"Blocked", "Squeezed", "Element"}.issuperset(kinds):
         return None
-    listed = list(_positions(sizes))
+    # The corners of a large grid alone.
+    is_small = math.prod(sizes) <= _MOST_POSITIONS
+    axes = (range(size) if is_small else sorted({0, size - 1}) for size in sizes)
+    listed = list(itertools.product(*axes))
     positions = np.array(listed, np.int32).reshape(len(listed), len(sizes))
     try:
         indices = _indices(block.index_map, positions, call.prefetched)
@@ -184,13 +185,6 @@ def _outside(call: pallas.KernelCall, block: pallas.KernelBlock) -> Outside | No
 
 def _reads(equation: Equation) -> bool:
     return any(pallas.is_reference(atom.aval) for atom in equation.invars if not is_literal(atom))
-
-
-def _positions(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all positions of a grid, or its corners if it is large."""
-    if math.prod(sizes) <= _MOST_POSITIONS:
-        return itertools.product(*map(range, sizes))
-    return itertools.product(*(sorted({0, size - 1}) for size in sizes))
 
 
 def _indices(index_map: Program, positions: Any, prefetched: int) -> list[Any]:

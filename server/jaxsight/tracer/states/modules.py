@@ -140,12 +140,9 @@ def path_of_item(container: object, part: object) -> Steps | None:
 
 def leads_to(module: object, steps: Steps, part: object) -> bool:
     """Return whether a part is still reached by these steps."""
-    value = module
-    for sign, key in steps:
-        try:
-            value = _read(value, sign, key)
-        except (LookupError, TypeError):
-            return False
+    value: object = module
+    for step in steps:
+        value = next((inner for at, inner in _parts(value) if at == step), None)
     return value is part
 
 
@@ -160,13 +157,6 @@ def labels(steps: Steps) -> tuple[str, ...]:
         else:
             words.append(f"[{key!r}]")
     return tuple(words)
-
-
-def _read(value: object, sign: str, key: Key) -> object:
-    if sign == ".":
-        return object.__getattribute__(value, "__dict__")[key]
-    base: Any = next(base for base in (dict, list, tuple) if isinstance(value, base))
-    return base.__getitem__(value, key)
 
 
 def _parts(value: object) -> Iterable[tuple[tuple[str, Key], object]]:

@@ -91,10 +91,6 @@ class NodeTree:
     pure: Any
     split: NodeSplit
 
-    @property
-    def num_leaves(self) -> int:
-        return int(self.pure.num_leaves)
-
     def unflatten(self, leaves: Iterable[object]) -> Any:
         return self.split.merge(jax.tree_util.tree_unflatten(self.pure, leaves))[0]
 
