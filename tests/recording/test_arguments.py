@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 from jaxsight.examples import choice
 from jaxsight.examples.sets import OutsideSet
-from jaxsight.recording.arguments import write_call
+from jaxsight.recording.expressions import write_call
 from jaxsight.wire.messages.inputs import ArraySpec, InputSpec, KeySpec, TreeSpec, ValueSpec
 from tests.examples.fixtures import function
 

@@ -37,7 +37,7 @@ ALLOWED = {
 BY_NAME = {
     "cli/git.py": "its options are those of git",
     "cli/checking/recompilations.py": "the user's tests",
-    "recording/program.py": "reads the user's command",
+    "recording/running.py": "reads the user's command",
     "jaxsight_repro/running.py": "drops the folder first",
     "workers/compilation/remote.py": "drops the folder first",
     "workers/own_python.py": "with `-P`, at the root",

@@ -1,22 +1,35 @@
-"""A file of one process that only grows: a crash loses nothing.
+"""Records of one process, as lines of a file that only grows: a crash loses nothing.
 
-It is opened for each piece, because a program may close any descriptor.
+A line is a JSON object, compressed and in base64. The file is opened for each, because a program
+may close any descriptor.
 
 This module uses only the standard library.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import threading
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from jaxsight.files import reading
 
+_LONGEST = 64 << 20
+"""Bytes of a line when it is decompressed, a choice: several times the longest texts that are
+kept."""
+_FAST = 1
+"""zlib's level: the program waits for it, and HLO shrinks to a tenth with any."""
 
-class AppendedFile:
-    """A file of this process in a folder, up to a size. A forked child begins one of its own."""
+
+class AppendedRecords:
+    """The file of this process in a folder. A forked child begins one of its own."""
 
     def __init__(self, folder: str, ending: str, largest: int) -> None:
-        """Begin with an empty file, which is created with the first piece.
+        """Begin with an empty file, which is created with the first record.
 
         Args:
             folder: where it is.
@@ -29,13 +42,20 @@ class AppendedFile:
         self.begin()
 
     def begin(self) -> None:
-        """Begin a new file with the next piece."""
+        """Begin a new file with the next record."""
         name = f"{os.getpid()}-{os.urandom(4).hex()}{self._ending}"
         self._path = os.path.join(self._folder, name)  # noqa: PTH118
         self._size = 0
+        # A fork may copy one that another thread holds.
+        self._lock = threading.Lock()
 
-    def append(self, data: bytes) -> bool:
-        """Append a piece; return false if the file is full or cannot be written."""
+    def append(self, record: Mapping[str, object]) -> bool:
+        """Append a record; return false if the file is full or cannot be written."""
+        line = base64.b64encode(zlib.compress(json.dumps(record, default=str).encode(), _FAST))
+        with self._lock:
+            return self._append(line + b"\n")
+
+    def _append(self, data: bytes) -> bool:
         if self._size + len(data) > self._largest:
             return False
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -50,3 +70,24 @@ class AppendedFile:
             return False
         self._size += len(data)
         return True
+
+
+def appended(folder: Path, ending: str, largest: int) -> Iterator[Iterator[Mapping[str, object]]]:
+    """Yield the records of each process in a folder."""
+    for path in sorted(reading.below(folder, f"*{ending}")):
+        yield _records(path, largest)
+
+
+def _records(path: Path, largest: int) -> Iterator[Mapping[str, object]]:
+    try:
+        content = reading.data(path, largest)
+    except reading.UnreadableError:
+        return
+    for line in content.split(b"\n"):
+        try:
+            unpacked = zlib.decompressobj().decompress(base64.b64decode(line), _LONGEST)
+            record = json.loads(unpacked)
+        except (ValueError, zlib.error, RecursionError):
+            continue  # the last line of a process that was killed may be torn
+        if isinstance(record, dict):
+            yield record

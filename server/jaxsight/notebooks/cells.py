@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxsight.profiles.places import library_of
 from jaxsight.recording import programs
-from jaxsight.recording.programs.compat import calls, compiling
+from jaxsight.recording.programs.compat import compiling
 from jaxsight.recording.programs.compat.compiling import definition
 
 SEEN = "_jaxsight_seen_"
@@ -84,7 +84,7 @@ class SeenCalls:
         """Note what JAX calls and compiles of the user's functions in this block."""
         with contextlib.ExitStack() as stack:
             stack.callback(compiling.watch(self, programs.__path__[0]))
-            stack.callback(calls.watch(self._called, self.failed))
+            stack.callback(compiling.watch_cached_calls(self._called, self.failed))
             yield
 
     def _called(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxsight.recording import merging, running
-from jaxsight.recording.program import root_of
+from jaxsight.recording.running import root_of
 from jaxsight.text.inert import one_line
 
 _SERVER = str(Path(__file__).parents[2])

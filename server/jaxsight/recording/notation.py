@@ -131,11 +131,29 @@ class Notation(ValueWriter):
 
     def array(self, value: Any) -> str:
         """Return the type of an array."""
-        return _array(value, self._meshes)
+        if isinstance(value, np.ndarray | np.generic):
+            dtype = jax.dtypes.canonicalize_dtype(value.dtype)
+            return f"{_dtype(dtype)}[{_sizes(value.shape, ())}]"
+        aval = avals.of(value)
+        spec = _spec(value, aval, self._meshes)
+        if avals.is_key(aval):
+            head, _, _ = avals.text(aval).partition("[")
+            if head not in ("key<fry>", "key<rbg>", "key<urbg>"):
+                raise UnwritableError(f"its keys are `{head}`")
+            return f"{head}[{_sizes(aval.shape, spec)}]"
+        weak = "~" if avals.weak(aval) else ""
+        memory = "<host>" if shardings.is_on_host(value) else ""
+        return f"{weak}{_dtype(aval.dtype)}{memory}[{_sizes(aval.shape, spec)}]"
 
     def key(self, key: object) -> str:
         """Return a key, which selects what a program is."""
-        return _key(key)
+        if type(key) in (str, int, bool, type(None)):
+            if type(key) is str and not _PLAIN.fullmatch(key.replace("/", "")):
+                raise UnwritableError("one of its keys is not stored")
+            return repr(key)
+        if type(key) is tuple:
+            return bracketed(tuple, list(map(self.key, key)))
+        raise UnwritableError(f"a key of it is a `{type(key).__qualname__}`")
 
     def other(self, value: Any, name: str, depth: int) -> str:
         """Return a literal."""
@@ -177,32 +195,6 @@ def _is_written(number: str) -> bool:
     return number.lstrip("-")[0].isdigit() and len(digits.replace(".", "").strip("0")) <= (
         _MOST_DIGITS
     )
-
-
-def _key(key: object) -> str:
-    if type(key) in (str, int, bool, type(None)):
-        if type(key) is str and not _PLAIN.fullmatch(key.replace("/", "")):
-            raise UnwritableError("one of its keys is not stored")
-        return repr(key)
-    if type(key) is tuple:
-        return bracketed(tuple, list(map(_key, key)))
-    raise UnwritableError(f"a key of it is a `{type(key).__qualname__}`")
-
-
-def _array(value: Any, meshes: Meshes) -> str:
-    if isinstance(value, np.ndarray | np.generic):
-        dtype = jax.dtypes.canonicalize_dtype(value.dtype)
-        return f"{_dtype(dtype)}[{_sizes(value.shape, ())}]"
-    aval = avals.of(value)
-    spec = _spec(value, aval, meshes)
-    if avals.is_key(aval):
-        head, _, _ = avals.text(aval).partition("[")
-        if head not in ("key<fry>", "key<rbg>", "key<urbg>"):
-            raise UnwritableError(f"its keys are `{head}`")
-        return f"{head}[{_sizes(aval.shape, spec)}]"
-    weak = "~" if avals.weak(aval) else ""
-    memory = "<host>" if shardings.is_on_host(value) else ""
-    return f"{weak}{_dtype(aval.dtype)}{memory}[{_sizes(aval.shape, spec)}]"
 
 
 def _dtype(dtype: DType) -> str:

@@ -1,8 +1,8 @@
 """Rewrite user code so that running it records the values of expressions, and calls.
 
 Each expression that is read is wrapped in a call of the recording function, and names that a
-statement binds are recorded after it. The arguments of calls are recorded at the start of
-functions: those of modules, methods of their classes, and functions in both.
+statement binds are recorded after it. Functions tell of their calls when they begin: those of
+modules, methods of their classes, and functions in both.
 This must never change the program's results: expressions that would need care (callees, decorators,
 defaults, annotations, patterns, f-strings, `super()`) are not wrapped.
 """
@@ -22,7 +22,7 @@ from jaxsight.rewriting.nodes import LOAD
 from jaxsight.text.names import parameters_of
 
 SEEN, CALLED = "__jaxsight_seen__", "__jaxsight_called__"
-"""The globals (or builtins) that get a site with its value, and one with a call's arguments.
+"""The globals (or builtins) that get a site with its value, and that of a function that begins.
 
 They end in `__`, so that they are never mangled.
 """
@@ -55,19 +55,9 @@ class SourceRange:
     end_column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A function whose calls are reported."""
-
-    function: str
-    """Its qualified name."""
-    parameters: tuple[str, ...]
-    """Those whose values are reported, `*args` and `**kwargs` with their stars."""
-
-
 @dataclass(slots=True)
 class Site:
-    """A recording call.
+    """A recording call; that of a function which tells of its calls has no place.
 
     The value of `y = x + 1` is that of the expression and that of the target: two places.
     `scope` is the number of the function around it in the chunk, -1 for module-level statements.
@@ -75,19 +65,17 @@ class Site:
 
     scope: int
     ranges: list[SourceRange] = field(default_factory=list)
-    entry: Entry | None = None
-    """Set if it records the arguments of calls, which have no place."""
 
 
 class Rewriter(ast.NodeVisitor):
     """Rewrites a tree in place; the numbers of its sites begin at `first`."""
 
-    def __init__(self, *, expressions: bool = True, entries: bool = True) -> None:
-        """Switch on what is recorded: the values of expressions; the arguments of calls."""
+    def __init__(self, *, expressions: bool = True) -> None:
+        """`expressions`: whether the values of expressions and calls are recorded."""
         self.first = 0
         self.sites: list[Site] = []
-        self._expressions, self._entries = expressions, entries
-        self._reports = entries
+        self._expressions = expressions
+        self._reports = expressions
         """Whether calls of functions are reported; not in classes in functions."""
         self._reads = expressions
         """Whether expressions, and the bodies of functions, are visited."""
@@ -203,11 +191,11 @@ class Rewriter(ast.NodeVisitor):
         return self.within(_scope=scope, _locals=self._locals | _bound_in(node))
 
     def visit_FunctionDef(self, node: nodes.Function) -> ast.AST:
-        entry = entry_of(node, self._names) if self._reports else None
         names, depth = (*self._names, node.name, LOCALS), min(self._depth, _DEEPEST // 2)
         head: list[ast.stmt] = []
-        if entry is not None:
-            head.append(report(nodes.name(CALLED), self._site(Site(-1, entry=entry)), entry, node))
+        if self._reports and is_reported(node):
+            report = nodes.call(CALLED, self._site(Site(-1)))
+            head.append(nodes.placed(ast.Expr(report), node))
         if self._reads:
             with self._function(node), self.within(_names=names, _depth=depth):
                 head += self._parameters(node)
@@ -286,25 +274,11 @@ class Rewriter(ast.NodeVisitor):
     visit_Delete = visit_JoinedStr = visit_TemplateStr = visit_TypeAlias = unrecorded
 
 
-def entry_of(node: nodes.Function, names: tuple[str, ...]) -> Entry | None:
-    """Return the entry of a function in some functions and classes; `None` if it has none."""
+def is_reported(node: nodes.Function) -> bool:
+    """Return whether calls of a function are reported."""
     special = node.name.startswith("__") and node.name.endswith("__")
-    is_async = isinstance(node, ast.AsyncFunctionDef)
-    if is_async or (special and node.name not in ("__call__", "__init__")):
-        return None
-    stars = {node.args.vararg: "*", node.args.kwarg: "**"}
-    parameters = [stars.get(arg, "") + arg.arg for arg in nodes.parameters(node)]
-    decorators = map(ast.unparse, node.decorator_list if is_class(names) else ())
-    if any(each.rpartition(".")[2] == "classmethod" for each in decorators):
-        parameters = parameters[1:]
-    return Entry(".".join((*names, node.name)), tuple(parameters))
-
-
-def report(function: ast.expr, number: int, entry: Entry, at: nodes.Function) -> ast.stmt:
-    """Return the statement that reports the arguments of a call with the number of the entry."""
-    names = [nodes.name(parameter.lstrip("*")) for parameter in entry.parameters]
-    values = ast.Tuple(list[ast.expr](names), LOAD)
-    return nodes.placed(ast.Expr(nodes.call(function, number, values)), at)
+    is_plain = not special or node.name in ("__call__", "__init__")
+    return isinstance(node, ast.FunctionDef) and is_plain
 
 
 def is_class(names: tuple[str, ...]) -> bool:

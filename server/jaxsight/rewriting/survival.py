@@ -19,7 +19,7 @@ from dataclasses import replace
 from jaxsight.rewriting import nodes
 from jaxsight.rewriting.branching import TEST, BranchPlace, Forking, is_movable, tested
 from jaxsight.rewriting.nodes import ERROR, assign, name, own_nodes, runtime, thunk
-from jaxsight.rewriting.rewriter import LOCALS, SEEN, Rewriter, entry_of, is_class, report
+from jaxsight.rewriting.rewriter import LOCALS, SEEN, Rewriter, is_class, is_reported
 from jaxsight.text.names import bound_in_scope, parameters_of
 
 _FAILED, _TURN = "__jaxsight_failed__", "__jaxsight_turn__"
@@ -36,7 +36,7 @@ _NOT_CALLED = frozenset(
 _Loop = ast.For | ast.While
 
 _numbers = itertools.count(1)
-"""Of statements, comprehensions and nested functions in this process; generators have 0."""
+"""Of statements and comprehensions in this process; generators have 0."""
 
 
 class SurvivalRewriter(Rewriter):
@@ -44,7 +44,7 @@ class SurvivalRewriter(Rewriter):
 
     def __init__(self, *, expressions: bool = False) -> None:
         """`expressions`: also record values and calls, those of nested functions, too."""
-        super().__init__(expressions=expressions, entries=expressions)
+        super().__init__(expressions=expressions)
         self.functions: set[str] = set()
         """The qualified names of all functions that were rewritten."""
         self._reads = True
@@ -104,10 +104,11 @@ class SurvivalRewriter(Rewriter):
         """Yield what another statement becomes that survives."""
         match node:
             case ast.FunctionDef():
+                site = len(self.sites)
                 self.visit(node)
                 decorators = [_dry(d, "decorator", thunk(d)) for d in node.decorator_list]
                 node.decorator_list[:] = decorators
-                noted = self.noted(node)
+                noted = self.noted(node, site)
                 yield self.handled(node, [node])
                 yield from noted
             case ast.AsyncFunctionDef() | ast.Global() | ast.Nonlocal() | ast.Pass():
@@ -184,16 +185,17 @@ class SurvivalRewriter(Rewriter):
             node.body += [copy_location(each, node) for each in end]
         return node
 
-    def noted(self, node: ast.FunctionDef) -> list[ast.stmt]:
-        """Have a nested function noted, and its calls; return what notes its decorated form."""
-        noted = self._entries and self._in_function
-        entry = entry_of(node, self._names) if noted else None
-        if entry is None:
+    def noted(self, node: ast.FunctionDef, site: int) -> list[ast.stmt]:
+        """Have a nested function noted that reports its calls, as the first of its sites.
+
+        Returns:
+            What notes its decorated form.
+        """
+        is_visited = len(self.sites) > site
+        if not (is_visited and self._reports and self._in_function and is_reported(node)):
             return []
-        number = next(_numbers)
-        nodes.begin(node, [report(runtime("entered"), number, entry, node)])
-        defined = _dry(node, "defined", number, entry.function, *entry.parameters)
-        node.decorator_list.append(defined)
+        number = self.first + site
+        node.decorator_list.append(_dry(node, "defined", number))
         return [_statement("decorated", node, number, name(node.name))]
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:

@@ -1,4 +1,4 @@
-"""Read what the processes of a run logged (`recording/programs/log.py`)."""
+"""Read what the processes of a run logged (`recording/programs/`)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxsight import __version__
+from jaxsight.files.appended import appended
 from jaxsight.profiles.places import CodePlace, library_of
 from jaxsight.recording import RUN, running
-from jaxsight.recording.programs.log import logged
+from jaxsight.recording.programs import ENDING, LARGEST
 from jaxsight.wire.messages.compiling import Memory
 
 Record = Mapping[str, object]
@@ -110,7 +111,7 @@ class RunSummary:
 def read(folder: Path) -> list[RunProcess]:
     """Return the processes that imported JAX, in the order in which they did."""
     processes: list[RunProcess] = []
-    for lines in logged(folder):
+    for lines in appended(folder, ENDING, LARGEST):
         process: RunProcess | None = None
         for line in lines:
             if isinstance(introduced := line.get("process"), Mapping):

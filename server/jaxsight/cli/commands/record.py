@@ -36,8 +36,8 @@ from jaxsight.features.recording.until_seen import (
 from jaxsight.recording import merging, recorded_file, running
 from jaxsight.recording.merging import Recording
 from jaxsight.recording.observing.functions import is_test
-from jaxsight.recording.program import program, project_root, root_of
 from jaxsight.recording.recorded_file import Functions, RecordedFileError
+from jaxsight.recording.running import program, project_root, root_of
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 

@@ -10,7 +10,7 @@ from jaxsight.cli.output.printing import Printer, write_file
 from jaxsight.cli.reporting.anonymous import anonymous, own_names, without_folders
 from jaxsight.cli.user_python import program_environment, starting
 from jaxsight.recording import running
-from jaxsight.recording.program import root_of
+from jaxsight.recording.running import root_of
 from jaxsight.runs.collected import collect
 from jaxsight.runs.merging import merged
 from jaxsight.runs.page.document import document

@@ -30,7 +30,7 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.long_work import RunningTasks
 from jaxsight.recording import running
 from jaxsight.recording.observing.functions import is_test
-from jaxsight.recording.program import StartedProgram
+from jaxsight.recording.running import StartedProgram
 from jaxsight.source.text import Position, Range
 from jaxsight.text import units
 from jaxsight.workers.own_python import tracer_environment

@@ -13,7 +13,7 @@ from jaxsight.examples.jax_use import JaxUse
 from jaxsight.files import reading
 from jaxsight.queries.documents import module_name
 from jaxsight.recording.observing.functions import ProjectFiles, is_test
-from jaxsight.recording.program import StartedProgram
+from jaxsight.recording.running import StartedProgram
 from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of

@@ -7,15 +7,14 @@ import dataclasses
 import inspect
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxsight.recording.arguments import WrittenCall, write_call
-from jaxsight.recording.expressions import Built, Expressions, Reachable
+from jaxsight.recording.expressions import Built, Expressions, Reachable, WrittenCall, write_call
 from jaxsight.recording.notation import UnwritableError
 from jaxsight.text.parsing import alone
 from jaxsight_source.compat.staging import is_tracing
@@ -113,13 +112,13 @@ class CallKind:
     """Whether JAX traces the call."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class _Construction:
     """The arguments of a constructor call as text, and the module whose names they read."""
 
     arguments: str
-    reads: tuple[str, ...]
-    namespace: Mapping[str, object]
+    reads: tuple[str, ...] = field(compare=False)
+    namespace: Mapping[str, object] = field(compare=False)
 
     def text_in(self, names: Reachable, kind: type, built: Built) -> str | None:
         """Return the call for another module; `None` if that has no names for its parts."""
@@ -229,9 +228,7 @@ class Calls:
             self._objects[id(made)] = weakref.ref(made), construction
         except TypeError:
             return  # its class has no room for weak references
-        own = self._classes.setdefault(key, set())
-        if construction is None or not any(_same(construction, other) for other in own):
-            own.add(construction)
+        self._classes.setdefault(key, set()).add(construction)
 
     def returning(self, frame: FrameType, arguments: Named, value: object) -> bool:
         """Note how a function or a tuple of functions was made; return whether it was one."""
@@ -308,20 +305,8 @@ def _is_default(made: object, code: CodeType, name: str, value: object) -> bool:
     return parameter is not None and parameter.default is value
 
 
-def _same(one: _Call, other: _Call | None) -> bool:
-    if not isinstance(one, _Construction) or not isinstance(other, _Construction):
-        return False
-    return one.arguments == other.arguments
-
-
 def _uses_jax(namespace: Mapping[str, object]) -> bool:
     """Return whether a module has a name for JAX or something in it."""
-    for value in tuple(namespace.values()):
-        if isinstance(value, ModuleType):
-            home = value.__name__
-        else:
-            own: object = getattr(value, "__module__", None)
-            home = own if isinstance(own, str) else ""
-        if home.partition(".")[0] == "jax":
-            return True
-    return False
+    own = tuple(namespace.values())
+    homes = (getattr(v, "__name__" if isinstance(v, ModuleType) else "__module__", "") for v in own)
+    return any(isinstance(home, str) and home.partition(".")[0] == "jax" for home in homes)

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -117,25 +118,26 @@ def is_test(name: str) -> bool:
 
 
 def arguments(frame: FrameType) -> Iterator[tuple[str, object]]:
-    """Yield the arguments of the function that a frame begins to run.
+    """Yield the arguments of the function that a frame begins to run, as `parameters` names them.
 
-    The class of a class method is none; `*args` and `**kwargs` have their stars.
+    The class of a class method is none.
     """
     code, values = frame.f_code, frame.f_locals
-    names = code.co_varnames
-    count = code.co_argcount + code.co_kwonlyargcount
-    plain = names[:count]
-    if plain and code.co_argcount and _is_class_parameter(code, values.get(plain[0])):
-        plain = plain[1:]
-    for name in plain:
-        if name in values:
-            yield name, values[name]
-    if code.co_flags & inspect.CO_VARARGS:
-        if rest := values.get(names[count]):
-            yield f"*{names[count]}", rest
-        count += 1
-    if code.co_flags & inspect.CO_VARKEYWORDS and (options := values.get(names[count])):
-        yield f"**{names[count]}", options
+    for at, name in enumerate(parameters(code)):
+        value = values[name.lstrip("*")]
+        if at or not _is_class_parameter(code, value):
+            yield name, value
+
+
+def parameters(code: CodeType) -> list[str]:
+    """Return the parameters of a function in their order, `*args` and `**kwargs` with stars."""
+    names = iter(code.co_varnames)
+    plain = [*islice(names, code.co_argcount)]
+    only_named = [*islice(names, code.co_kwonlyargcount)]
+    flags = code.co_flags
+    rest = [f"*{next(names)}"] if flags & inspect.CO_VARARGS else []
+    options = [f"**{next(names)}"] if flags & inspect.CO_VARKEYWORDS else []
+    return [*plain, *rest, *only_named, *options]
 
 
 def _is_class_parameter(code: CodeType, first: object) -> bool:

@@ -9,47 +9,36 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
-import gc
 import importlib.machinery
 import importlib.util
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, ModuleType
 
 from jaxsight.files import reading
 from jaxsight.recording.observing.observer import Observer
 from jaxsight.rewriting import nodes
-from jaxsight.rewriting.compiling import codes_in, compiled
+from jaxsight.rewriting.compiling import compiled
 
 _REPORT = "__jaxsight_began__"
 """The name of the builtin that functions report to."""
 _MAIN = "__main__"
 _SPAWNED = "--multiprocessing-fork"
 """An argument of processes that `multiprocessing` spawns (`multiprocessing/spawn.py`)."""
-_HOT = 20_000
-"""Calls of a function that need not report, after which it has its own code again, a choice: with
-less, functions that are seldom called are changed back, too."""
-
-_texts: dict[str, bytes] = {}
-"""The text of each module that was instrumented, by its path."""
 
 
 def observe(observer: Observer) -> None:
     """Begin to observe modules that are imported from now on, and the program itself."""
-    calls_since: dict[CodeType, int] = {}
+    known: set[CodeType] = set()
     get_frame = sys._getframe
 
     def began() -> None:
         frame = get_frame(1)
         code = frame.f_code
-        if (calls := calls_since.get(code)) is not None:
-            calls_since[code] = calls + 1
-            if calls == _HOT:
-                _restore(code)
-        elif not (observer.belongs(code) and observer.began(frame)):
-            calls_since[code] = 0
+        if code not in known and not (observer.belongs(code) and observer.began(frame)):
+            known.add(code)
 
     setattr(builtins, _REPORT, began)
     sys.meta_path.insert(0, _Finder(observer))
@@ -82,20 +71,8 @@ class _Finder:
         return spec
 
 
-def _restore(code: CodeType) -> None:
-    """Let functions with instrumented code have the code of their text."""
-    text = _texts.get(code.co_filename, b"")
-    module = compile(text, code.co_filename, "exec", dont_inherit=True)
-    place = code.co_qualname, code.co_firstlineno
-    own = [c for c in codes_in(module) if (c.co_qualname, c.co_firstlineno) == place]
-    for function in gc.get_referrers(code) if len(own) == 1 else ():
-        if isinstance(function, FunctionType) and function.__code__ is code:
-            function.__code__ = own[0]
-
-
 def reporting(text: bytes, path: str, first: Sequence[ast.stmt] = ()) -> CodeType:
     """Return the code of a module whose functions report; `first` are statements before all."""
-    _texts[path] = text
     return compiled(text, path, functools.partial(_report, first=first))
 
 

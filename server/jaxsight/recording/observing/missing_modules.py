@@ -99,7 +99,7 @@ def watch(log: Log) -> None:
         kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
         if isinstance(error, ModuleNotFoundError) and error.name:
-            log.missing(error.name)
+            log.append({"missing": error.name})
         before(kind, error, traceback)
 
     sys.excepthook = hook

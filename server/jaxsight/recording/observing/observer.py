@@ -33,6 +33,8 @@ _SHARE = 0.03
 """Share of the time for functions whose first call is known."""
 _BEGUN = 100
 """Calls that have not returned, whose arguments are kept."""
+_LONGEST = 300
+"""Maximum length of an error, in characters: one or two sentences."""
 _WITHOUT_JAX = 1000
 """Calls of a function before the program has imported JAX, after which it is not observed."""
 
@@ -81,7 +83,7 @@ class Observer:
         """Begin anew in a process that was forked."""
         self._lock = threading.Lock()
         self._functions = {code: _Observed(o.function) for code, o in self._functions.items()}
-        self.log.forked()
+        self.log.begin()
 
     def began(self, frame: FrameType) -> bool:
         """Look at a function that begins to run; return whether to look at its next call."""
@@ -112,7 +114,8 @@ class Observer:
                 self._calls.misses_objects = True
             return more
         except Exception as error:  # noqa: BLE001 - nothing here may disturb the program
-            self.log.failed(f"{observed.function.name}: {type(error).__name__}: {error}")
+            message = f"{observed.function.name}: {type(error).__name__}: {error}"
+            self.log.append({"error": message[:_LONGEST]})
             return False
         finally:
             self._lock.release()
@@ -154,13 +157,14 @@ class Observer:
         """Log that a function is called without arrays, once."""
         if not observed.is_plain:
             observed.is_plain = True
-            self.log.plain(observed.function)
+            self.log.append({"plain": [observed.function.file, observed.function.name]})
 
     def _look(self, observed: _Observed, frame: FrameType) -> bool:
         """Log a call; return whether further ones may be different."""
         assert self._calls is not None
         function = observed.function
-        named = list(arguments(frame))
+        passed = arguments(frame)
+        named = [(name, value) for name, value in passed if not name.startswith("*") or value]
         if function.is_maker:
             self._begin(frame, named)
             return True
@@ -174,7 +178,7 @@ class Observer:
             self._begin(frame, named)
             return True
         if (number := observed.known.get(kind)) is not None:
-            self.log.again(number)
+            self.log.append({"again": number})
             return True
         written = self._calls.written(named, frame.f_globals)
         number = self.log.add(

@@ -5,9 +5,14 @@ This module uses only the standard library.
 
 from __future__ import annotations
 
+import functools
+import importlib.machinery
+import importlib.util
 import os
 import sys
-from types import CodeType
+from collections.abc import Callable, Sequence
+from types import CodeType, ModuleType
+from typing import Any
 
 from jaxsight.recording import FOLDER, MISSING, PROFILE, ROOT, RUN, TESTS
 from jaxsight.recording.compiled_calls import reserve
@@ -52,9 +57,7 @@ def observe(observer: Observer) -> bool:
 def start() -> None:
     """Observe this process if the environment asks for it."""
     if compiled := os.environ.get(RUN):
-        from jaxsight.recording.programs import start as programs
-
-        programs.start(compiled)
+        sys.meta_path.insert(0, _Finder(compiled))
         return
     if os.environ.get(PROFILE):
         if sys.version_info >= (3, 12):
@@ -78,3 +81,37 @@ def start() -> None:
 
         missing_modules.watch(observer.log)
         missing_modules.replace(filter(None, missing.split(",")))
+
+
+# Collect what this process compiles, as soon as it has imported JAX.
+
+
+class _Finder:
+    """Finds JAX once, as Python does, with a loader that reports that it was imported."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of JAX; `None` for all other modules."""
+        if name != "jax":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            # Only this one object executes JAX otherwise: its class stays as it is.
+            loader: Any = spec.loader
+            loader.exec_module = functools.partial(self._execute, loader.exec_module)
+        return spec
+
+    def _execute(self, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+        """Execute the module, and begin to collect."""
+        execute(module)
+        try:
+            from jaxsight.recording.programs.collector import Collector
+
+            Collector(self._folder).begin()
+        except Exception:  # noqa: BLE001, S110 - then the program runs without being observed
+            pass

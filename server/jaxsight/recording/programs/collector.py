@@ -16,18 +16,19 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from types import FrameType
 from typing import Any
 from zlib import crc32
 
 import jax
 
+from jaxsight.files.appended import AppendedRecords
 from jaxsight.profiles.places import library_of
 from jaxsight.recording.compiled_calls import watch
+from jaxsight.recording.programs import ENDING, LARGEST
 from jaxsight.recording.programs.compat import compiling
 from jaxsight.recording.programs.compat.compiling import definition
-from jaxsight.recording.programs.log import ProgramLog
 from jaxsight_source.compat.staging import is_tracing
 
 # What a compiled function was called with: types of its arguments, and its static arguments.
@@ -187,7 +188,7 @@ class Collector:
     """Logs what JAX compiles in this process."""
 
     def __init__(self, folder: str) -> None:
-        self._log = ProgramLog(folder)
+        self._log = AppendedRecords(folder, ENDING, LARGEST)
         self._modules: OrderedDict[int, _Lowered] = OrderedDict()
         self._thread = _Thread()
         self._identities = Identities()
@@ -339,18 +340,11 @@ def _is_users(frame: FrameType) -> bool:
 
 
 def _before_user(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield frames outwards until the first one of the user's."""
-    while frame is not None and not _is_users(frame):
-        yield frame
-        frame = frame.f_back
+    """Return the frames outwards until the first one of the user's."""
+    return takewhile(lambda each: not _is_users(each), compiling.outwards(frame))
 
 
 def _places(frame: FrameType | None) -> list[tuple[str, int, str]]:
     """Return the innermost lines of the user's: file, line and function."""
-    found: list[tuple[str, int, str]] = []
-    while frame is not None and len(found) < _CALLERS:
-        if _is_users(frame):
-            code = frame.f_code
-            found.append((code.co_filename, frame.f_lineno, code.co_qualname))
-        frame = frame.f_back
-    return found
+    own = islice(filter(_is_users, compiling.outwards(frame)), _CALLERS)
+    return [(each.f_code.co_filename, each.f_lineno, each.f_code.co_qualname) for each in own]

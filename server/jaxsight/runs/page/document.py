@@ -342,16 +342,14 @@ def _is_operation(function: CompiledFunction) -> bool:
 
 
 def _search() -> Markup:
-    return joined(
-        element(
-            "p",
-            element("label", "Search ", for_="search"),
-            element("input", id="search", type="search", autocomplete="off"),
-            " ",
-            element("span", id="found", role="status"),
-            class_="search",
-            hidden=True,
-        )
+    return element(
+        "p",
+        element("label", "Search ", for_="search"),
+        element("input", id="search", type="search", autocomplete="off"),
+        " ",
+        element("span", id="found", role="status"),
+        class_="search",
+        hidden=True,
     )
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import jax
 
 from jaxsight.meshes.compat import shardings
-from jaxsight.rewriting.rewriter import Entry
+from jaxsight.recording.observing.functions import arguments
+from jaxsight.rewriting.rewriter import LOCALS
 from jaxsight.tracer.compat import eager_programs
 from jaxsight.tracer.compat.eager_programs import EagerProgram
 from jaxsight.tracer.dry_runs import captured
@@ -81,35 +82,27 @@ class NotedCalls:
         self.conditions: Conditions = ()
         """The unknown conditions under which the program runs now."""
 
-    def note(
-        self,
-        entry: Entry,
-        values: tuple[object, ...],
-        frame: FrameType | None,
-        tainted: Mapping[int, object],
-    ) -> NotedCall | None:
-        """Return a call of a function of the file; `None` if enough are known.
+    def note(self, frame: FrameType, tainted: Mapping[int, object]) -> NotedCall | None:
+        """Return the call of a function of the file that begins; `None` if enough are known.
 
         Args:
-            entry: the function.
-            values: its arguments.
-            frame: that of the call.
+            frame: that of the function.
             tainted: objects that a failed statement may have changed, by their ids.
         """
-        name, parameters = entry.function, entry.parameters
+        name = frame.f_code.co_qualname
         self._noted[name] += 1
         if self._noted[name] > _NOTED:
             return None
         if self._is_given and MANUAL in shardings.mesh(jax.sharding.get_abstract_mesh()).types:
             return None  # alone it is in no `shard_map`, and its arrays vary over nothing
-        by_name = dict(zip(parameters, values, strict=True))
-        if name.endswith(".__init__") and parameters:  # the object is what it makes
-            del by_name[parameters[0]]
-        file, line = code_origins.caller(frame)
-        if not parameters and not file:
+        by_name = dict(arguments(frame))
+        file, line = code_origins.caller(frame.f_back)
+        if not by_name and not file:
             return None  # a program begins with it: nothing calls it
+        if name.endswith(".__init__") and by_name:  # the object is what it makes
+            del by_name[next(iter(by_name))]
         call = captured.call_of(by_name, tainted, file, line)
-        call.compiled = eager_programs.compiled(frame, self._end, call_traced.__code__)
+        call.compiled = eager_programs.compiled(frame.f_back, self._end, call_traced.__code__)
         if call.compiled == "root":
             self._whole = file, line
         return call
@@ -152,25 +145,15 @@ class NotedCalls:
                 self.add(name, call)
 
     def report(
-        self,
-        recorder: Recorder,
-        number: int,
-        values: tuple[object, ...],
-        frame: FrameType,
-        tainted: Mapping[int, object],
+        self, recorder: Recorder, number: int, frame: FrameType, tainted: Mapping[int, object]
     ) -> None:
-        """Note a call that an instrumented function of the file reports by its number.
-
-        `frame` is that of the function.
-        """
-        chunk, site = recorder.site(number) or ("", None)
-        if site is None or (entry := site.entry) is None:
+        """Note a call that an instrumented function of the file reports by its number."""
+        name, found = frame.f_code.co_qualname, recorder.site(number)
+        if found is None or (call := self.note(frame, tainted)) is None:
             return
-        call = self.note(entry, values, frame.f_back, tainted)
-        is_nested = "<locals>" in entry.function
-        if call is not None and (not is_nested or call.keep(captured.function_of(frame))):
-            call.definition = chunk
-            self.add(entry.function, call)
+        if LOCALS not in name or call.keep(captured.function_of(frame)):
+            call.definition = found[0]
+            self.add(name, call)
 
 
 _ORDER: tuple[eager_programs.Compiled, ...] = ("root", "inside", "part", "eager", "")

@@ -11,14 +11,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 
 import jax
 
 from jaxsight.files.texts import Version
 from jaxsight.lru import Recent
 from jaxsight.rewriting.compiling import codes_in, compiled
-from jaxsight.rewriting.rewriter import CALLED, LOCALS, SEEN, Entry
+from jaxsight.rewriting.rewriter import CALLED, LOCALS, SEEN
 from jaxsight.rewriting.survival import SurvivalRewriter
 from jaxsight.text.names import bound_in_scope
 from jaxsight.tracer.compat import contexts, eager_programs
@@ -365,19 +365,17 @@ class _Run:
     def _rewrite_file(self) -> None:
         """Replace the codes of the file's functions, and note their calls."""
         file = self._request.file
-        entries: dict[str, Entry] = {}
         for chunk in self._request.chunks:
             if "def " in chunk.text:
                 with contextlib.suppress(*_UNREADABLE):
-                    self._own |= self._rewritten_chunk(chunk, entries)
+                    self._own |= self._rewritten_chunk(chunk)
         for function in _functions_in(self._names.values()):
             old = function.__code__
             if real_file(old.co_filename) != file:
                 continue
             self._runtime.original |= {c.co_qualname: c for c in codes_in(old)}
             self._replace(function, self._own)
-            if (entry := entries.get(old.co_qualname)) is not None:
-                self._runtime.entry_of |= {old: entry, function.__code__: entry}
+            self._runtime.own |= {old, function.__code__}
 
     def _adopt(self, module: ModuleType) -> None:
         """Let a copy of the file that others import report what its functions are called with.
@@ -391,12 +389,10 @@ class _Run:
             if function.__code__.co_filename == self._request.file:
                 self._replace(function, self._own)
 
-    def _rewritten_chunk(self, chunk: Chunk, entries: dict[str, Entry]) -> _Codes:
+    def _rewritten_chunk(self, chunk: Chunk) -> _Codes:
         rewriter = SurvivalRewriter(expressions=True)
         file = chunk_file(self._request.file, chunk.id, chunk.above)
         code = self._recorder.compiled(chunk, file, self._request.future_flags, rewriter)
-        found = (site.entry for site in rewriter.sites if site.entry is not None)
-        entries |= {each.function: each for each in found if LOCALS not in each.function}
         return _codes_of(rewriter.functions, code)
 
     def _imported(self) -> None:
@@ -440,11 +436,13 @@ class _Run:
             known.put((file, text), codes)
         return codes
 
-    def _report(self, number: int, values: tuple[object, ...]) -> None:
-        """Note a call of one of the file's functions; nested ones report by what is rewritten."""
-        runtime, frame = self._runtime, sys._getframe(2)
-        if LOCALS not in frame.f_code.co_qualname:
-            runtime.calls.report(self._recorder, number, values, frame, runtime.tainted)
+    def _report(self, number: int, frame: FrameType) -> None:
+        """Note a call of one of the file's functions."""
+        runtime = self._runtime
+        if LOCALS in frame.f_code.co_qualname:
+            runtime.entered(number, frame)
+        else:
+            runtime.calls.report(self._recorder, number, frame, runtime.tainted)
 
 
 def _fresh(name: str, file: str) -> dict[str, object]:

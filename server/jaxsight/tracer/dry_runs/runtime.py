@@ -10,13 +10,14 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
 import jax
 
+from jaxsight.recording.observing.functions import parameters
 from jaxsight.rewriting.nodes import DRY
-from jaxsight.rewriting.rewriter import Entry
+from jaxsight.rewriting.rewriter import LOCALS
 from jaxsight.tracer.compat import traces
 from jaxsight.tracer.dry_runs import captured
 from jaxsight.tracer.dry_runs.branches import (
@@ -87,8 +88,8 @@ class DryRuntime(Branches):
         """Types of the arrays that models are called with."""
         self.imported: Callable[[], None] = lambda: None
         """Called after imports, to rewrite the functions of new modules."""
-        self.entry_of: dict[CodeType, Entry] = {}
-        """The file's functions by their codes."""
+        self.own: set[CodeType] = set()
+        """The codes of the file's functions."""
         self.original: dict[str, CodeType] = {}
         """The codes of the file's nested functions before they were rewritten."""
         self.texts: list[str] = []
@@ -96,7 +97,6 @@ class DryRuntime(Branches):
         self.errors: list[ProgramError] = []
         """What ended the first statement that did not complete, if that is the program's own."""
         self._file = ""
-        self._entries: dict[int, Entry] = {}
         self._functions: dict[int, object] = {}
         self._decorated: dict[int, object] = {}
         self._differing: frozenset[str] = frozenset()
@@ -116,7 +116,7 @@ class DryRuntime(Branches):
         It looks for the error that ends the program, among the file's statements `texts`.
         """
         self._file, self.calls, self.imported, self.texts = file, calls, imported, texts
-        self.ran, self.fed, self.entry_of, self.original, self.errors = {}, {}, {}, {}, []
+        self.ran, self.fed, self.own, self.original, self.errors = {}, {}, set(), {}, []
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -134,7 +134,6 @@ class DryRuntime(Branches):
             self._outer, self.tainted, self._turned, self._cut = outer
             self._functions.clear()
             self._decorated.clear()
-            self._entries.clear()
 
     def is_outer(self, trace: object) -> bool:
         """Return whether a trace is that of the program, which would run op by op."""
@@ -291,16 +290,16 @@ class DryRuntime(Branches):
             return False
         function, args, kwargs = called
         number = next((n for n, f in self._functions.items() if f is function), None)
-        by_code = self.entry_of.get(function.__code__)
-        entry = self._entries[number] if number is not None else by_code
-        if entry is None:
+        code = function.__code__
+        if number is None and code not in self.own:
             return False
-        values: dict[str, object] = dict(zip(entry.parameters, args, strict=False))
-        values |= {key: value for key, value in kwargs.items() if key in entry.parameters}
+        names = parameters(code)
+        values: dict[str, object] = dict(zip(names, args, strict=False))
+        values |= {key: value for key, value in kwargs.items() if key in names}
         frame = sys._getframe(2)
         call = captured.call_of(values, self.tainted, frame.f_code.co_filename, frame.f_lineno)
         call.compiled = compiled_as(wrapper, function)
-        self._add(entry.function, call, number)
+        self._add(code.co_qualname, call, number)
         return True
 
     def began(self, name: str) -> None:
@@ -309,19 +308,19 @@ class DryRuntime(Branches):
         if self.is_active and not is_in_haiku():
             self.ran[name] = None
 
-    def entered(self, number: int, values: tuple[object, ...]) -> None:
-        """Note a call of a function of rewritten code."""
-        entry = self._entries.get(number)
-        if self._outer is not None and entry is not None:
-            call = self.calls.note(entry, values, sys._getframe(2), self.tainted)
-            if call is not None:
-                self._add(entry.function, call, number)
+    def entered(self, number: int, frame: FrameType) -> None:
+        """Note a call of a nested function of rewritten code."""
+        name = frame.f_code.co_qualname
+        # One that has its own code again was noted.
+        is_new = number in self._functions and self.original.get(name) is not frame.f_code
+        if self._outer is not None and is_new and (call := self.calls.note(frame, self.tainted)):
+            self._add(name, call, number)
 
     def _add(self, name: str, call: NotedCall, number: int | None) -> None:
         if number is not None:
             call.function = self._functions.get(number)
             call.decorated = self._decorated.get(number)
-            if "<locals>" in name and not self._keeps_function(call):
+            if LOCALS in name and not self._keeps_function(call):
                 return
         self.calls.add(name, call)
 
@@ -336,12 +335,11 @@ class DryRuntime(Branches):
             function.__code__ = original
         return call.keep(function)
 
-    def defined(self, number: int, name: str, *parameters: str) -> Callable[[object], object]:
+    def defined(self, number: int) -> Callable[[object], object]:
         """Return a decorator that notes a nested function of the file, whose calls are kept."""
 
         def note(function: object) -> object:
             if self._outer is not None:
-                self._entries[number] = Entry(name, parameters)
                 self._functions[number] = function
                 self._decorated.pop(number, None)
             return function

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import linecache
-import sys
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from types import FrameType
 
 from jaxsight.files.texts import Version
 from jaxsight.tracer.compat import eager_programs
@@ -173,9 +173,8 @@ class ExecutionCache(OrderedDict[Identity, Execution]):
 def observed(recorder: Recorder, execution: Execution) -> Iterator[None]:
     """Observe the execution of a chunk, and keep what it calls the file's functions with."""
 
-    def report(number: int, values: tuple[object, ...]) -> None:
-        # The frame of the function itself: `Recorder.call` is between.
-        noted().report(recorder, number, values, sys._getframe(2), {})
+    def report(number: int, frame: FrameType) -> None:
+        noted().report(recorder, number, frame, {})
 
     def noted() -> NotedCalls:
         if execution.calls is None:

@@ -17,7 +17,7 @@ import jax
 from jax import stages
 
 from jaxsight.meshes.compat import shardings
-from jaxsight.recording.arguments import write_call
+from jaxsight.recording.expressions import write_call
 from jaxsight.recording.notation import UnwritableError
 from jaxsight.text import unknown_sizes
 from jaxsight.timeline import mark

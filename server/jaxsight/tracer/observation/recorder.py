@@ -14,9 +14,10 @@ import dataclasses
 import functools
 import itertools
 import logging
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from jaxsight.meshes.compat import shardings
@@ -191,8 +192,8 @@ class Recorder:
 
         The runner clears it.
         """
-        self.capture: Callable[[int, tuple[object, ...]], None] | None = None
-        """If set, called with the arguments of each call of a function."""
+        self.capture: Callable[[int, FrameType], None] | None = None
+        """If set, called with the site and the frame of each function that begins."""
         self.naming: Callable[[int, object], None] | None = None
         """If set, called with each array and its site."""
         self._instances: dict[tuple[str, str], InstrumentedChunk] = {}
@@ -340,16 +341,12 @@ class Recorder:
                 add(values, value, situation)
         return value
 
-    def call(self, site: int, arguments: tuple[object, ...]) -> None:
-        """Tell of a call of a function of the file.
-
-        Args:
-            site: the number of the function's entry.
-            arguments: the values of its parameters.
-        """
+    def call(self, site: int) -> None:
+        """Tell of a call of a function of the file, which begins."""
         if self.capture is not None and not self._describing:
-            with self._inspecting(arguments):
-                self.capture(site, arguments)
+            frame = sys._getframe(1)
+            with self._inspecting(frame):
+                self.capture(site, frame)
 
     @contextlib.contextmanager
     def _inspecting(self, value: object) -> Iterator[None]:

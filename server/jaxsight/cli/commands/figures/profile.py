@@ -18,7 +18,7 @@ from jaxsight.profiles.reading import read
 from jaxsight.profiles.sources import NoProfile, ProfiledSources, files_of
 from jaxsight.profiles.space import NotAProfile
 from jaxsight.recording import running
-from jaxsight.recording.program import root_of
+from jaxsight.recording.running import root_of
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 

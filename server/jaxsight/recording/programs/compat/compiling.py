@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol
@@ -203,7 +203,7 @@ def devices(backend: Any, executable: Any) -> dict[str, object]:
 
 def call(frame: FrameType | None) -> JitCall | None:
     """Return the call of `jit` that a frame belongs to; `None` if there is none."""
-    for each in _outwards(frame):
+    for each in outwards(frame):
         if each.f_code.co_name == "cache_miss" and each.f_globals["__name__"] == "jax._src.pjit":
             known = each.f_locals
             info = known["jit_info"]
@@ -220,7 +220,7 @@ def call(frame: FrameType | None) -> JitCall | None:
 
 def stage(frame: FrameType | None) -> jax.stages.Lowered | None:
     """Return the lowered function whose `compile` a frame belongs to; `None` if there is none."""
-    for each in _outwards(frame):
+    for each in outwards(frame):
         if each.f_code.co_name == "compile":
             lowered = each.f_locals.get("self")
             if isinstance(lowered, jax.stages.Lowered):
@@ -233,7 +233,8 @@ def is_transformed(frames: Iterator[FrameType]) -> bool:
     return any(frame.f_globals.get("__name__", "") in _TRANSFORMED for frame in frames)
 
 
-def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame, and those that called it."""
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -241,7 +242,7 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 def caller() -> FrameType:
     """Return the frame of JAX that compiles."""
-    return next(each for each in _outwards(sys._getframe(1)) if _is_jax(each))
+    return next(each for each in outwards(sys._getframe(1)) if _is_jax(each))
 
 
 def _is_jax(frame: FrameType) -> bool:
@@ -320,3 +321,47 @@ def _type(aval: Any) -> str:
     except (AttributeError, TypeError):
         return str(aval)
     return f"{text}*" if getattr(aval, "weak_type", False) else text
+
+
+# Report calls of jitted functions that JAX compiles nothing for, as their programs are cached.
+#
+# This applies to JAX 0.8 to 0.12, which have no public API for it.
+#
+# Private API used: `jax._src.api._post_hook_state`, a setting that has the function which C++ calls
+# after each call whose program is in its cache, with the jitted function, its arguments and
+# results. JAX has one of its own there, for `jax_debug_nans`. Calls that are batched or
+# differentiated outside of `jit`, calls of `jax.stages.Compiled`, and those of functions with
+# ordered effects are not reported.
+
+Noted = Callable[[object, tuple[object, ...], dict[str, object]], None]
+"""Is called with a jitted function and the arguments of a call."""
+
+
+def watch_cached_calls(note: Noted, failed: Callable[[Exception], None]) -> Callable[[], None]:
+    """Report the calls of this thread from now on; what `note` raises goes to `failed`.
+
+    Returns:
+        What ends it.
+    """
+    from jax._src import api
+
+    state: Any = api._post_hook_state
+
+    def called(
+        function: object, args: Iterable[object], kwargs: Mapping[str, object], results: object
+    ) -> None:
+        try:
+            note(function, tuple(args), dict(kwargs))
+        except Exception as error:  # noqa: BLE001 - nothing here may disturb the program
+            failed(error)
+        jaxs = before if callable(before) else state.get_global()
+        if jaxs is not None:
+            jaxs(function, args, kwargs, results)
+
+    before = state.swap_local(called)
+
+    def end() -> None:
+        if state.get_local() is called:
+            state.set_local(before)
+
+    return end
