@@ -47,7 +47,7 @@ def events_of(space: XSpace) -> list[object]:
     for plane in space.planes:
         if plane.name != "/host:CPU":
             continue
-        wanted = {plane.key(name): name for name in wanted_names}
+        wanted = plane.wanted(wanted_names)
         lines = []
         for line in plane.lines:
             events = []

@@ -17,7 +17,7 @@ def as_read(module: Module) -> object:
         [(c.first_line, c.last_line, c.id, c.text, c.mark, c.broken) for c in module.chunks],
         [(c.first_line, f) for c, f in module.functions],
         module.syntax_problem,
-        module.future_flags,
+        module.bindings.future_flags,
         (bindings.definers, bindings.ruled, bindings.origins, bindings.stars),
     )
 

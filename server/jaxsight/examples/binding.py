@@ -194,7 +194,7 @@ def bind(
             layers.last.name,
             tuple(binding.arguments),
             numbers,
-            layers.last.expects,
+            tuple(layers.last.expects),
             layers.last.heading.start.line,
             tuple(sorted(names - {name for name, _ in numbers})),
             tuple(binding.places),

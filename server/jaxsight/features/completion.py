@@ -115,7 +115,7 @@ def complete(
     source = ChunkText(function.docstring.text, function.docstring.start)
     if (offset := source.offset(position)) is None:
         return []
-    sections = find_sections(source).sections
+    sections, _ = find_sections(source)
     if (section := _section_around(source, sections, offset)) is None:
         return list(_headings(source, sections, offset))
     start, end = _word_around(source, offset, _WORD)

@@ -92,8 +92,7 @@ class HostLines:
 
     def executed(self) -> Iterator[Executed | Mark]:
         """Yield steps and kernels in the order of their start."""
-        wanted = {self.plane.key(name): name for name in _WANTED}
-        wanted.pop(-1, None)
+        wanted = self.plane.wanted(_WANTED)
         kinds: dict[int, _Kind] = {}
         ignored: set[int] = set()
         lines = [innermost(self._line(line, wanted, kinds, ignored)) for line in self.plane.lines]

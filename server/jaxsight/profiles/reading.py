@@ -57,8 +57,7 @@ class DeviceLines:
 
     def executed(self, marks: list[Mark]) -> Iterator[Executed | Mark]:
         """Yield what was executed, in the order of its start, between the marks of steps."""
-        wanted = {self.plane.key(name): name for name in _WANTED}
-        wanted.pop(-1, None)
+        wanted = self.plane.wanted(_WANTED)
         streams = [line for line in self.plane.lines if line.name.startswith(_STREAM)]
         lines: list[Iterator[Executed | Mark]] = [
             ordered(self._stream(line, wanted)) for line in streams
@@ -79,11 +78,11 @@ class DeviceLines:
     def _stream(self, line: XLine, wanted: dict[int, str]) -> Iterator[Executed]:
         """Yield the events of a GPU's stream."""
         device = self.device
-        launch = self.plane.key("correlation_id")
+        launches = self.plane.wanted({"correlation_id"})
         known: dict[tuple[int, bytes], tuple[str, str, str]] = {}
         for name, start, duration, data in self.space.events(line, set()):
             # The first statistic is the number of the launch; the others are those of the kernel.
-            is_launch = len(data) > 3 and data[3] == launch
+            is_launch = len(data) > 3 and data[3] in launches
             key = name, data[2 + data[1] :] if is_launch else data
             if (of := known.get(key)) is None:
                 if len(known) >= _MOST_KNOWN:
@@ -283,7 +282,7 @@ class _Host:
                     timeline.idle_inside / 1e12,
                     timeline.idle_between / 1e12,
                     timeline.collectives.time / 1e12,
-                    timeline.exposed / 1e12,
+                    (timeline.either.time - timeline.computing.time) / 1e12,
                     kind,
                     tuple(steps),
                 )

@@ -7,7 +7,7 @@ are passed over, then the events of the lines that are wanted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedReader
@@ -114,9 +114,9 @@ class XPlane:
     programs: dict[str, FilePart] = field(default_factory=dict)
     """Where programs are, by name and number, such as `jit_step(18)`."""
 
-    def key(self, name: str) -> int:
-        """Return the key of a statistic, or -1 if the plane has none of this name."""
-        return next((key for key, each in self.stats.items() if each == name), -1)
+    def wanted(self, names: Collection[str]) -> dict[int, str]:
+        """Return the statistics of the plane with one of these names, by key."""
+        return {key: name for key, name in self.stats.items() if name in names}
 
 
 class XSpace:

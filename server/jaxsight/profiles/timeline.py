@@ -248,11 +248,6 @@ class Timeline:
         """The time from the first kernel to the end of the last one."""
         return self.busy.end - self.first if self.first is not None else 0
 
-    @property
-    def exposed(self) -> int:
-        """The time of collectives in which nothing else was executed."""
-        return self.either.time - self.computing.time
-
     def steps(self) -> tuple[str, list[ProfiledStep]]:
         """Return what steps are, and the steps; nothing if there is none.
 

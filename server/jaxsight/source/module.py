@@ -61,14 +61,6 @@ class ModuleChunk:
         return self.statement.broken
 
     @property
-    def functions(self) -> tuple[Function, ...]:
-        return self.statement.functions
-
-    @property
-    def meaning(self) -> str:
-        return self.statement.meaning
-
-    @property
     def name_effects(self) -> NameEffects:
         """Its effects on the module's names."""
         return self.statement.name_effects
@@ -225,11 +217,6 @@ class Module:
         return tuple(ids)
 
     @property
-    def future_flags(self) -> int:
-        """The compiler flags of the module's `from __future__` imports."""
-        return self.bindings.future_flags
-
-    @property
     def syntax_problems(self) -> Iterator[SyntaxProblem]:
         """The syntax errors and the parts that are too large, at absolute ranges."""
         if self.too_large:
@@ -237,11 +224,6 @@ class Module:
         for chunk in self.chunks:
             if chunk.broken is not None:
                 yield replace(chunk.broken, range=chunk.broken.range.shifted(chunk.first_line))
-
-    @property
-    def too_large_parts(self) -> Iterator[SyntaxProblem]:
-        """The parts that are too large to be analyzed."""
-        return (problem for problem in self.syntax_problems if problem.too_large)
 
     @property
     def syntax_problem(self) -> SyntaxProblem | None:
@@ -275,7 +257,7 @@ class Module:
         }
 
     def _functions_of(self, chunk: ModuleChunk) -> Iterator[PlacedFunction]:
-        for function in chunk.functions:
+        for function in chunk.statement.functions:
             static = self._static.get(function.qualname)
             if static is not None and not function.static_names:
                 function = replace(function, static_names=static.among(function.parameters))

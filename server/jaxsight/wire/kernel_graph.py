@@ -16,7 +16,7 @@ Callbacks are kernels, whose data is in `host_transfers` too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -432,17 +432,21 @@ class Graph:
 
     def launches_of(self, kernels: Iterable[int]) -> int:
         """Return the maximum launches of some kernels in one run, as in `launch_count`."""
-        return self._one_arm_each({index: self.kernels[index].launches for index in kernels}, max)
+        chosen = [self.kernels[index] for index in kernels]
+        return self._one_arm_of(((each.branch, each.launches) for each in chosen), max)
 
     def most_of(self, kernels: Iterable[int]) -> int | None:
         """Return the maximum launches of some kernels in one run, as in `launches_at_most`."""
-        counts = {index: self.kernels[index].launches_at_most for index in kernels}
-        known = {index: count for index, count in counts.items() if count is not None}
-        return self._one_arm_each(known, max) if len(known) == len(counts) else None
+        counts = [
+            (self.kernels[index].branch, self.kernels[index].launches_at_most) for index in kernels
+        ]
+        known = [(branch, count) for branch, count in counts if count is not None]
+        return self._one_arm_of(known, max) if len(known) == len(counts) else None
 
     def fewest_of(self, kernels: Iterable[int]) -> int:
         """Return the minimum launches of some kernels in one run, as in `launches_at_least`."""
-        return self._one_arm_each({index: self.kernels[index].at_least for index in kernels}, min)
+        chosen = [self.kernels[index] for index in kernels]
+        return self._one_arm_of(((each.branch, each.at_least) for each in chosen), min)
 
     def iterations(self, loop: int) -> int:
         """Return how often one run of the program runs a loop's body, at least 1.
@@ -461,16 +465,13 @@ class Graph:
             branch = self.branches[branch].parent
         return branch >= 0
 
-    def _one_arm_each(self, counts: Mapping[int, int], of: Callable[[Sequence[int]], int]) -> int:
-        """Return the sum of kernels' counts, with one arm of each conditional, selected by `of`."""
-        return self._one_arm_of(
-            ((self.kernels[index].branch, count) for index, count in counts.items()), of
-        )
-
     def _one_arm_of(
         self, counts: Iterable[tuple[int, int]], of: Callable[[Sequence[int]], int]
     ) -> int:
-        """Return the sum of counts, each with its branch, as `_one_arm_each`."""
+        """Return the sum of counts, each with its branch, with one arm of each conditional.
+
+        `of` selects the arm.
+        """
         sums = [0] * len(self.branches)
         total = 0
         for branch, count in counts:

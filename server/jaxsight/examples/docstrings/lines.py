@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from jaxsight.examples.docstrings.sections import (
     TARGET_HELP,
@@ -69,17 +69,20 @@ class SizeDefinition:
     range: Range
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DeclaredSet:
-    """A section as written. `spoiled` are the names on malformed lines."""
+    """A section as written; not changed once it has been read.
+
+    `spoiled` are the names on malformed lines.
+    """
 
     name: str
     heading: Range
-    examples: tuple[ExampleLine, ...] = ()
-    sizes: tuple[SizeDefinition, ...] = ()
-    expects: tuple[Expect, ...] = ()
-    spoiled: frozenset[str] = frozenset()
-    problems: tuple[Problem, ...] = ()
+    examples: list[ExampleLine] = field(default_factory=list)
+    sizes: list[SizeDefinition] = field(default_factory=list)
+    expects: list[Expect] = field(default_factory=list)
+    spoiled: set[str] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +122,10 @@ def read_project(text: str) -> Declared:
 
 def read_source(source: ChunkText) -> Declared:
     """Return the sections of a text, with the problems of their headings."""
-    sections = find_sections(source)
-    problems = list(sections.problems)
+    sections, problems = find_sections(source)
     sets: list[DeclaredSet] = []
     loose: list[Expect] = []
-    for section in sections.sections:
+    for section in sections:
         if section.topic == "inputs":
             if any(section.name == earlier.name for earlier in sets):
                 message = (
@@ -142,53 +144,32 @@ def read_source(source: ChunkText) -> Declared:
         reader = TokenReader(source, start, end)
         expect, wrong = read_contract(reader, section.name, section.heading)
         problems += wrong
-        if sets:
-            sets[-1] = replace(sets[-1], expects=(*sets[-1].expects, expect))
-        else:
-            loose.append(expect)
+        (sets[-1].expects if sets else loose).append(expect)
     return Declared(tuple(sets), tuple(loose), tuple(problems))
 
 
-@dataclass(slots=True)
-class _Lines:
-    """The set read so far."""
-
-    source: ChunkText
-    examples: list[ExampleLine] = field(default_factory=list)
-    names: set[tuple[str, int]] = field(default_factory=set)
-    """The names of `examples`, with their stars."""
-    sizes: list[SizeDefinition] = field(default_factory=list)
-    expects: list[Expect] = field(default_factory=list)
-    spoiled: set[str] = field(default_factory=set)
-    problems: list[Problem] = field(default_factory=list)
-
-
 def _read_set(source: ChunkText, section: Section) -> DeclaredSet:
-    lines = _Lines(source)
+    declared = DeclaredSet(section.name, section.heading)
+    names = set[tuple[str, int]]()
     for line in logical_lines(source, section):
         reader = TokenReader(source, line.start, line.end)
         first, after = reader.token, reader.peek()
         try:
             if first.kind == "name" and first.text == "Expect" and not after.is_("=", ","):
-                _read_expect(lines, reader, line.end)
+                _read_expect(declared, reader, line.end)
             elif first.kind == "name" and first.text == "where" and after.kind in ("name", "end"):
-                _read_sizes(lines, reader)
+                _read_sizes(declared, reader)
             else:
-                _read_example(lines, reader, line.end)
+                _read_example(declared, names, reader, line.end)
         except Malformed as malformed:
-            lines.problems.append(malformed.problem)
-    return DeclaredSet(
-        section.name,
-        section.heading,
-        tuple(lines.examples),
-        tuple(lines.sizes),
-        tuple(lines.expects),
-        frozenset(lines.spoiled),
-        tuple(lines.problems),
-    )
+            declared.problems.append(malformed.problem)
+    return declared
 
 
-def _read_example(lines: _Lines, reader: TokenReader, end: int) -> None:
+def _read_example(
+    declared: DeclaredSet, known: set[tuple[str, int]], reader: TokenReader, end: int
+) -> None:
+    """Read `x, y: f32[8]`; `known` are the names before, with their stars."""
     names: list[tuple[str, int, Range]] = []
     try:
         names.append(_name(reader))
@@ -218,15 +199,15 @@ def _read_example(lines: _Lines, reader: TokenReader, end: int) -> None:
                 help=f"write `{name}: EXAMPLE`, or `{name} = EXPRESSION`",
             )
     except Malformed:
-        lines.spoiled.update(name for name, _, _ in names)
+        declared.spoiled.update(name for name, _, _ in names)
         raise
     for name, stars, range in names:
-        if (name, stars) in lines.names:
+        if (name, stars) in known:
             message = f"duplicate example for {quoted(name)}"
-            lines.problems.append(problem(CONFLICT, range, message, _DUPLICATE_HELP))
+            declared.problems.append(problem(CONFLICT, range, message, _DUPLICATE_HELP))
             continue
-        lines.names.add((name, stars))
-        lines.examples.append(ExampleLine(name, stars, value, range))
+        known.add((name, stars))
+        declared.examples.append(ExampleLine(name, stars, value, range))
 
 
 def _name(reader: TokenReader) -> tuple[str, int, Range]:
@@ -239,7 +220,7 @@ def _name(reader: TokenReader) -> tuple[str, int, Range]:
     return reader.advance().text, stars, reader.range_from(start)
 
 
-def _read_sizes(lines: _Lines, reader: TokenReader) -> None:
+def _read_sizes(declared: DeclaredSet, reader: TokenReader) -> None:
     reader.advance()
     while True:
         name = reader.token
@@ -249,17 +230,17 @@ def _read_sizes(lines: _Lines, reader: TokenReader) -> None:
         reader.take("=", f"`=` after {quoted(name.text)}", help=f"write `{name.text}=32`")
         size = read_size(reader)
         range = reader.token_range(name)
-        if any(name.text == earlier.name for earlier in lines.sizes):
+        if any(name.text == earlier.name for earlier in declared.sizes):
             message = f"duplicate definition of size {quoted(name.text)}"
-            lines.problems.append(problem(CONFLICT, range, message, "remove one of them"))
+            declared.problems.append(problem(CONFLICT, range, message, "remove one of them"))
         else:
-            lines.sizes.append(SizeDefinition(name.text, size, range))
+            declared.sizes.append(SizeDefinition(name.text, size, range))
         if reader.token.kind == "end":
             return
         reader.take(",", "`,` or the end of the line")
 
 
-def _read_expect(lines: _Lines, reader: TokenReader, end: int) -> None:
+def _read_expect(declared: DeclaredSet, reader: TokenReader, end: int) -> None:
     """Read `Expect (h100): kernels <= 3`; without a target it is for the configured one."""
     start = reader.advance().start
     target = ""
@@ -281,5 +262,5 @@ def _read_expect(lines: _Lines, reader: TokenReader, end: int) -> None:
         ) from malformed
     conditions = TokenReader(reader.source, colon.end, end)
     expect, problems = read_contract(conditions, target, range)
-    lines.expects.append(expect)
-    lines.problems += problems
+    declared.expects.append(expect)
+    declared.problems += problems

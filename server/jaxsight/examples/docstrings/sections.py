@@ -71,18 +71,12 @@ class Section:
     inline: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sections:
-    sections: tuple[Section, ...]
-    problems: tuple[Problem, ...]
-
-
-def find_sections(source: ChunkText) -> Sections:
+def find_sections(source: ChunkText) -> tuple[list[Section], list[Problem]]:
     """Return the sections of a docstring, in order, and the problems of their headings."""
     sections: list[Section] = []
     problems: list[Problem] = []
     if "xample" not in source.text and "EXAMPLE" not in source.text and "Expect" not in source.text:
-        return Sections((), ())
+        return sections, problems
     line = 0
     while line < source.line_count:
         if (section := _section_at(source, line)) is None:
@@ -100,7 +94,7 @@ def find_sections(source: ChunkText) -> Sections:
             problems.append(problem(MALFORMED, section.heading, message, help))
         sections.append(section)
         line = max(section.lines[1], line + 1)
-    return Sections(tuple(sections), tuple(problems))
+    return sections, problems
 
 
 def _section_at(source: ChunkText, line: int) -> Section | None:

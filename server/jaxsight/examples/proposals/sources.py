@@ -64,7 +64,7 @@ def source_of(module: Module, package: str = "") -> Definitions:
         is_class = chunk.text.startswith(("class ", "@", "type "))
         is_type = len(chunk.text) < _LONGEST_ALIAS and _ALIAS.match(chunk.text)
         if chunk.broken is not None or not (
-            chunk.functions or is_class or is_type or chunk.name_effects.imports
+            chunk.statement.functions or is_class or is_type or chunk.name_effects.imports
         ):
             continue
         _collect(tree_of(chunk.text).body, source, package)

@@ -146,14 +146,6 @@ _HIGHEST = 3
 """Classes above a class that are searched for fields, a choice: higher ones rarely have any."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredArgument:
-    """An argument that making an object requires."""
-
-    name: str
-    annotation: str
-
-
 def first_member(node: ast.ClassDef) -> str:
     """Return the first member of an enumeration; empty for other classes."""
     if not any(re.search(r"(?:Enum|Flag)$", base) for base in _bases(node)):
@@ -190,13 +182,15 @@ def _bases(node: ast.ClassDef) -> list[str]:
 
 def arguments_of(
     definition: DefinedName, names: ModuleScope, depth: int = 0
-) -> Iterator[RequiredArgument]:
-    """Yield the arguments that making an object needs: of `__init__`, or its fields."""
+) -> Iterator[tuple[str, str]]:
+    """Yield what making an object needs, of `__init__` or its fields: names and annotations."""
     node = definition.node
     if not isinstance(node, ast.ClassDef):
         return
     if (made := constructor(node)) is not None:
-        yield from required(made.args, 1)
+        for each, default in with_defaults(made.args)[1:]:
+            if default is None:
+                yield each.arg, ast.unparse(each.annotation) if each.annotation else ""
         return
     given: set[str] = set()
     defaults = {
@@ -207,26 +201,17 @@ def arguments_of(
     for written in _bases(node):
         above = ModuleScope(definition.source, names.library).find(written)
         if above is not None and depth < _HIGHEST and above.node is not node:
-            for argument in arguments_of(above, names, depth + 1):
-                given.add(argument.name)
-                if argument.name not in defaults:
-                    yield argument
+            for name, annotation in arguments_of(above, names, depth + 1):
+                given.add(name)
+                if name not in defaults:
+                    yield name, annotation
     for statement in node.body:
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=kind):
                 text = ast.unparse(kind)
                 is_field = name not in given and not _NOT_A_FIELD.search(text)
                 if is_field and name not in defaults:
-                    yield RequiredArgument(name, text)
-
-
-def required(arguments: ast.arguments, skipped: int) -> Iterator[RequiredArgument]:
-    """Yield the parameters without a default."""
-    for argument, default in with_defaults(arguments)[skipped:]:
-        annotation = argument.annotation
-        if default is None:
-            written = ast.unparse(annotation) if annotation is not None else ""
-            yield RequiredArgument(argument.arg, written)
+                    yield name, text
 
 
 def _has_default(value: ast.expr | None) -> bool:
@@ -372,19 +357,19 @@ class Constructor:
         made = constructor(definition.node)
         shown = uses_in(made, definition.source.aliases) if made is not None else {}
         uses = {**shown, **self.members}
-        for argument in arguments_of(definition, scope):
+        for name, annotation in arguments_of(definition, scope):
             clues = Clues(
-                argument.name,
+                name,
                 scope,
-                annotation=argument.annotation,
+                annotation=annotation,
                 scope=replace(scope, source=definition.source),
-                uses=uses.get(argument.name, Evidence(argument.name)),
+                uses=uses.get(name, Evidence(name)),
                 is_argument=True,
                 prefix=written.rpartition(".")[0],
             )
             if not (value := _argument(clues, depth)):
                 return ""
-            values.append(f"{argument.name}={value}")
+            values.append(f"{name}={value}")
         return f"{written}({', '.join(values)})"
 
 

@@ -125,7 +125,7 @@ _statements: WeakKeyDictionary[TopLevelStatement, Statement] = WeakKeyDictionary
 
 def of_size(module: Module) -> Iterator[Finding]:
     """Yield the parts of a file that are too large to be analyzed."""
-    for problem in module.too_large_parts:
+    for problem in (each for each in module.syntax_problems if each.too_large):
         yield finding_of(TOO_LARGE, problem.range, problem.message)
 
 

@@ -249,7 +249,7 @@ def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) ->
 
 def _shared(module: Module, body: Sequence[ast.stmt]) -> set[ast.stmt]:
     """Return the statements of a source that the file already has, with all that they read."""
-    meanings = {chunk.meaning for chunk in module.chunks}
+    meanings = {chunk.statement.meaning for chunk in module.chunks}
     definers = module.bindings.definers
     bound = {node: set(bound_in_scope(node)) for node in body}
     shared = {

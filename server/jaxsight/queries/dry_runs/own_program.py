@@ -175,7 +175,7 @@ def unreached(errors: Iterable[LocatedError], module: Module) -> frozenset[str]:
     return frozenset(
         name
         for chunk in module.chunks
-        if ends and chunk.last_line >= min(ends) and not chunk.functions
+        if ends and chunk.last_line >= min(ends) and not chunk.statement.functions
         for name in _NAME.findall(chunk.text)
     )
 

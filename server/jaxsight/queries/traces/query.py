@@ -102,7 +102,7 @@ def ask(
         function=subject.function.qualname,
         arguments=chosen.arguments,
         sizes=chosen.sizes,
-        future_flags=module.future_flags,
+        future_flags=module.bindings.future_flags,
         dry_call=chosen.dry_call,
         skipped=_skipped(needed) if call is not None and call.entry.is_own(document.path) else (),
         patience=patience,
@@ -156,7 +156,8 @@ def mesh_names(module: Module) -> tuple[str, ...]:
     """
     names: dict[str, None] = {}
     for chunk in module.chunks:
-        if chunk.broken is not None or chunk.functions or not _MESH.search(chunk.text):
+        statement = chunk.statement
+        if statement.broken or statement.functions or not _MESH.search(chunk.text):
             continue
         effects = chunk.name_effects
         makes = _MAKES_MESH if not effects.imports else _MESH
@@ -183,7 +184,7 @@ def _key(environment: str, needed: Slice, trace: Trace, module: Module) -> str:
 
 def module_meaning(module: Module) -> str:
     """Return a digest of the meaning of all statements of a module, also those that are skipped."""
-    return _digest("\0".join(chunk.meaning for chunk in module.chunks))
+    return _digest("\0".join(chunk.statement.meaning for chunk in module.chunks))
 
 
 def _digest(text: str) -> str:
@@ -209,7 +210,7 @@ def run_of(
         chunks=needed.chunks,
         function="",
         arguments=(),
-        future_flags=module.future_flags,
+        future_flags=module.bindings.future_flags,
         skipped=_skipped(needed),
         patience=patience,
         whole=True,

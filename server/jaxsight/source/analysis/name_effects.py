@@ -10,7 +10,7 @@ import __future__ as futures
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from jaxsight.source.analysis.library_functions import RULES
@@ -150,7 +150,6 @@ _AS = re.compile(r"(\w+)[\w.]*(?:[ \t]+as[ \t]+(\w+))?")
 Mark = Literal["", "always", "never"]
 """What the comment `# jaxsight: …` of a statement says: whether it runs."""
 
-_NO_EFFECTS = SideEffects()
 _OTHER = StatementForm("other")
 
 
@@ -174,7 +173,7 @@ class NameEffects:
     """Names inside annotations that are strings."""
     static: tuple[tuple[str, Static], ...] = ()
     """Static arguments of `f = jax.jit(f, static_argnums=…)`, by name."""
-    side_effects: SideEffects = _NO_EFFECTS
+    side_effects: SideEffects = field(default_factory=SideEffects)
     """Its side effects, without those of calling the functions that it defines."""
     form: StatementForm = _OTHER
     future_flags: int = 0

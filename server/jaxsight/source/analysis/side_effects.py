@@ -43,7 +43,7 @@ _SCOPES = frozenset({"named_scope", "ensure_compile_time_eval"})
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SideEffects:
     """The side effects of code while it runs.
 
@@ -56,14 +56,14 @@ class SideEffects:
     * `carried`: those of `repeated` whose arguments include a name that the statement rebinds.
     """
 
-    calls: frozenset[str] = frozenset()
-    handed: frozenset[str] = frozenset()
+    calls: set[str] = field(default_factory=set)
+    handed: set[str] = field(default_factory=set)
     """Names passed to calls as arguments: if they are functions, they may be called."""
-    reads: frozenset[str] = frozenset()
-    attributes: frozenset[str] = frozenset()
-    changes: frozenset[str] = frozenset()
-    repeated: frozenset[str] = frozenset()
-    carried: frozenset[str] = frozenset()
+    reads: set[str] = field(default_factory=set)
+    attributes: set[str] = field(default_factory=set)
+    changes: set[str] = field(default_factory=set)
+    repeated: set[str] = field(default_factory=set)
+    carried: set[str] = field(default_factory=set)
     opaque: str = ""
     """The first construct with unknown effects; empty if there is none."""
 
@@ -73,42 +73,20 @@ def effects_of(body: Sequence[ast.stmt]) -> SideEffects:
 
     The functions that they define are not called by that.
     """
-    record = _Record()
-    _Visitor(record).block(body)
-    return record.effects()
+    effects = SideEffects()
+    _Visitor(effects).block(body)
+    return effects
 
 
 def effects_of_call(function: FunctionLike) -> SideEffects:
     """Return the effects of calling a function, including functions defined inside it."""
-    record = _Record()
-    _Visitor(record, function).body_of(function)
-    return record.effects()
-
-
-@dataclass(slots=True)
-class _Record:
-    """The effects that were found so far: see `SideEffects`."""
-
-    calls: set[str] = field(default_factory=set)
-    handed: set[str] = field(default_factory=set)
-    reads: set[str] = field(default_factory=set)
-    attributes: set[str] = field(default_factory=set)
-    changes: set[str] = field(default_factory=set)
-    repeated: set[str] = field(default_factory=set)
-    carried: set[str] = field(default_factory=set)
-    opaque: str = ""
-
-    def effects(self) -> SideEffects:
-        return SideEffects(
-            calls=frozenset(self.calls),
-            handed=frozenset(self.handed),
-            reads=frozenset(self.reads),
-            attributes=frozenset(self.attributes),
-            changes=frozenset(self.changes),
-            repeated=frozenset(self.repeated),
-            carried=frozenset(self.carried),
-            opaque=self.opaque,
-        )
+    effects = SideEffects()
+    visitor = _Visitor(effects, function)
+    if isinstance(function, ast.Lambda):
+        visitor.visit(function.body)
+    else:
+        visitor.block(function.body)
+    return effects
 
 
 class _Visitor:
@@ -117,7 +95,7 @@ class _Visitor:
     Its methods are named as those of an `ast.NodeVisitor`.
     """
 
-    def __init__(self, record: _Record, function: FunctionLike | None = None) -> None:
+    def __init__(self, record: SideEffects, function: FunctionLike | None = None) -> None:
         self.record = record
         self.inside = function is not None
         """Whether the code is that of a function."""
@@ -149,12 +127,6 @@ class _Visitor:
         for statement in body:
             self.targets = {name for t in targets_of(statement) for name in bound_in(t)}
             self.statement(statement)
-
-    def body_of(self, function: FunctionLike) -> None:
-        if isinstance(function, ast.Lambda):
-            self.visit(function.body)
-        else:
-            self.block(function.body)
 
     # Statements
 

@@ -96,9 +96,6 @@ class ChunkRoles:
     plain: frozenset[int] = frozenset()
     """The chunks that give values to names without calling a function of the module."""
 
-    def are_valid_for(self, statements: Sequence[TopLevelStatement]) -> bool:
-        return all(statements[index] is statement for index, statement in self.analyzed.items())
-
     def of(self, index: int) -> Role:
         return self.all[index].role
 
@@ -112,7 +109,7 @@ def roles_of(
 ) -> ChunkRoles:
     """Return the roles of all chunks, given their statements and the marks in their comments."""
     last = _last_roles.get(bindings)
-    if last is not None and last.are_valid_for(statements):
+    if last is not None and all(statements[i] is each for i, each in last.analyzed.items()):
         return last
     judge = _Judge(NameFacts(statements, bindings))
     every = tuple(judge.role(index, mark) for index, mark in enumerate(marks))
@@ -195,7 +192,7 @@ class _Judge:
         if outcome.changes is not None or effects.form.kind in ("def", "class"):
             return outcome
         side_effects = effects.side_effects
-        calls = frozenset(name for name in side_effects.calls if not self.is_look(name))
+        calls = {name for name in side_effects.calls if not self.is_look(name)}
         looking = replace(side_effects, calls=calls)
         self.skipping = True
         try:
@@ -213,7 +210,7 @@ class _Judge:
         """Return the outcome of executing a chunk's statements."""
         outcomes = [self.outcome(effects.side_effects, reading=True)]
         # Importing a package of the project runs its code.
-        if self.facts.imports_unknown(effects):
+        if not library_functions.PLAIN_PACKAGES.issuperset(effects.packages):
             outcomes.append(_ANYTHING)
         form = effects.form
         if self.facts.only_wraps(effects):
@@ -252,7 +249,7 @@ class _Judge:
     def outcome(self, effects: SideEffects, *, reading: bool) -> _Outcome:
         """Return the outcome of code with these effects."""
         facts = self.facts
-        outcomes = [_Outcome(effects.changes)]
+        outcomes = [_Outcome(frozenset(effects.changes))]
         if self.skipping:
             # It can change only what it reaches: a function what it is passed, and an unknown
             # construct the names that it reads.

@@ -71,10 +71,6 @@ class NameFacts:
         """Return whether a name is imported from a package whose objects are known to be plain."""
         return self.bindings.origins[name].partition(".")[0] in _PLAIN
 
-    def imports_unknown(self, effects: NameEffects) -> bool:
-        """Return whether a chunk imports a package whose import may have effects."""
-        return any(package not in _PLAIN for package in effects.packages)
-
     def is_function(self, name: str) -> bool:
         """Return whether a name of the module is bound to a function or class of the module."""
         return any(

@@ -418,7 +418,7 @@ class SlicePlan:
             unknown=self.unknown,
             caveats=tuple(caveats),
             skipped=tuple(
-                (self._message(index, chunk, chunk.meaning), chunk)
+                (self._message(index, chunk, chunk.statement.meaning), chunk)
                 for index, chunk in enumerate(module.chunks)
                 if self._keeps_all and index not in self.indices and chunk.broken is None
             ),
@@ -433,7 +433,7 @@ class SlicePlan:
         if self._documented:
             meanings = {i: c.statement.meaning_with_docstrings for i, c in chunks.items()}
             return self._keys.keys(meanings)
-        return self._keys.keys({i: c.meaning for i, c in chunks.items()})
+        return self._keys.keys({i: c.statement.meaning for i, c in chunks.items()})
 
     def _message(self, index: int, chunk: ModuleChunk, key: str) -> Chunk:
         effects = chunk.name_effects

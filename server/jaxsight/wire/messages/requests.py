@@ -107,11 +107,11 @@ class Request(Generic[Reply_co]):
         return self.TITLE.format(self)
 
 
+@dataclass(frozen=True, slots=True)
 class AboutTrace(Request[Reply_co]):
     """A request about an earlier trace, which the tracer may not keep any more."""
 
-    __slots__ = ()
-
+    id: int
     trace: int
     """The `id` of a `Traced`."""
 
@@ -247,8 +247,6 @@ class Show(AboutTrace[Shown]):
     """
 
     TITLE: ClassVar[str] = "{0.view}"
-    id: int
-    trace: int
     view: str = JAXPR
     platform: str = ""
 
@@ -261,8 +259,6 @@ class Lower(AboutTrace[Lowered]):
     """
 
     TITLE: ClassVar[str] = "lowering for {0.platform}"
-    id: int
-    trace: int
     platform: str
     capability: str = ""
     """The compute capability of the GPU for Pallas kernels (`9.0`); empty if unknown."""
@@ -285,8 +281,6 @@ class LowerChanged(AboutTrace[LoweredChange]):
     """
 
     TITLE: ClassVar[str] = "lowering for {0.platform}"
-    id: int
-    trace: int
     platform: str
     capability: str
     change: str
@@ -301,8 +295,6 @@ class Outline(AboutTrace[Outlined]):
     """
 
     TITLE: ClassVar[str] = "reading a traced program"
-    id: int
-    trace: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +306,6 @@ class Compare(AboutTrace[Compared]):
     """
 
     TITLE: ClassVar[str] = "comparing two functions"
-    id: int
-    trace: int
     other: int
     run: Trace | None = None
 
@@ -329,8 +319,6 @@ class Measure(AboutTrace[Measured]):
     """
 
     TITLE: ClassVar[str] = "measuring"
-    id: int
-    trace: int
     other: int = 0
     limits: MeasuringLimits = field(default_factory=MeasuringLimits)
 
