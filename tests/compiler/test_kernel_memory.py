@@ -12,7 +12,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from jaxsight.features.kernels.pallas import CalledKernels, record
-from jaxsight.queries.choices import named_target
+from jaxsight.targets.target import parse
 from jaxsight.tracer.programs.pallas_kernels import kernel_facts
 from jaxsight.wire.program import SMEM, VMEM, Outside, PallasKernel
 from jaxsight_source.compat.staging import open_jaxpr
@@ -119,8 +119,8 @@ def test_corners_of_large_grids_are_looked_at() -> None:
 
 def test_json_has_the_blocks_of_a_kernel_and_its_memory_on_a_tpu() -> None:
     facts = _facts((64, 128), pl.BlockSpec((8, 128), lambda i: (i + 1, 0)), (8,))
-    (tpu,) = record(CalledKernels(named_target("tpu:v5e"), (facts,), ("copy(x)",)))
-    (cpu,) = record(CalledKernels(named_target("cpu"), (facts,), ("copy(x)",)))
+    (tpu,) = record(CalledKernels(parse("tpu:v5e"), (facts,), ("copy(x)",)))
+    (cpu,) = record(CalledKernels(parse("cpu"), (facts,), ("copy(x)",)))
     keys = ("vmem_bytes", "vmem_limit_bytes", "smem_bytes", "smem_limit_bytes")
     assert [tpu[key] for key in keys] == [16384, 16 * MIB, 0, MIB]
     assert [cpu[key] for key in keys] == [None] * 4

@@ -18,13 +18,13 @@ from jaxsight.wire.messages.compiling import (
     Compiled,
     Memory,
     NotCompiled,
-    Ready,
 )
+from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Cancel
 
 
 def main(log: Path) -> None:
-    wire.write(1, Ready(COMPILER_VERSION, "3.11", sys.executable, "0.10.2", pid=os.getpid()))
+    wire.write(1, Hello(COMPILER_VERSION, "3.11", sys.executable, jaxlib="0.10.2", pid=os.getpid()))
     reader = wire.FrameReader()
     memory: list[bytes] = []
     while data := os.read(0, 65536):

@@ -18,7 +18,7 @@ from jaxsight.targets.target import parse
 from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.environments import CompilerEnvironment
-from jaxsight.workers.compilation.queue import Urgency
+from jaxsight.workers.request_queue import Priority
 
 FAKE = Path(__file__).with_name("fake_compiler.py")
 HERE = CompilerEnvironment("here", sys.executable, "0.10.2")
@@ -41,7 +41,7 @@ class Lab:
         target: str = "cpu",
         *,
         complete: bool = True,
-        urgency: Urgency = Urgency.ASKED,
+        urgency: Priority = Priority.PERSON,
     ) -> Compiled | Trouble:
         request = Compile(0, target, program, complete=complete)
         return await self.compilers.compile(parse(target), HERE, request, urgency)
@@ -144,10 +144,10 @@ async def test_the_most_urgent_program_is_compiled_next(lab: Lab) -> None:
     waiting = [
         asyncio.ensure_future(lab.compile(name, urgency=urgency))
         for name, urgency in (
-            ("unseen", Urgency.UNSEEN),
-            ("seen", Urgency.SEEN),
-            ("asked", Urgency.ASKED),
-            ("seen too", Urgency.SEEN),
+            ("unseen", Priority.BACKGROUND),
+            ("seen", Priority.SCREEN),
+            ("asked", Priority.PERSON),
+            ("seen too", Priority.SCREEN),
         )
     ]
     await asyncio.gather(running, *waiting)

@@ -34,7 +34,7 @@ MESSAGES: tuple[wire.Message, ...] = (
     Failed(3, observations.Failure("trace", "TypeError", "no\nway 😋")),
     Cancelled(9),
     Overlay("/x.py", "x = 1\n" * 20),
-    c.Ready(c.COMPILER_VERSION, "3.11", "/usr/bin/python", jaxlib="0.10.2"),
+    Hello(c.COMPILER_VERSION, "3.11", "/usr/bin/python", jaxlib="0.10.2"),
     c.Compiled(4, "cpu", "d", Graph("m", ()), c.Memory(1, 2, 3, 4, 5), "HloModule", 0.5),
     c.NotCompiled(4, "program", "it is none"),
 )

@@ -27,7 +27,7 @@ def main(compiler: bool) -> None:
     os.dup2(2, 1)
     python = sys.version.split()[0]
     hello = (
-        c.Ready(c.COMPILER_VERSION, python, sys.executable, jaxlib="0.10.2")
+        Hello(c.COMPILER_VERSION, python, sys.executable, jaxlib="0.10.2")
         if compiler
         else Hello(VERSION, python, sys.executable, jax="0.10.2", pid=os.getpid())
     )

@@ -19,7 +19,8 @@ from pathlib import Path
 from jaxsight.compiler import stand_ins
 from jaxsight.timeline import mark
 from jaxsight.wire import frames as wire
-from jaxsight.wire.messages.compiling import COMPILER_VERSION, Compile, NotCompiled, Ready
+from jaxsight.wire.messages.compiling import COMPILER_VERSION, Compile, NotCompiled
+from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Cancel
 
 # Give memory back to the system while a compiler is idle.
@@ -65,18 +66,17 @@ log = logging.getLogger(__name__)
 def serve(incoming: int, outgoing: int) -> None:
     """Send the handshake, then answer requests; never return."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    problem, jaxlib, stablehlo = "", "", ""
+    problem, jaxlib = "", ""
     try:
         from jaxsight.compiler.answer import answer
         from jaxsight.compiler.compat import xla
     except BaseException as error:  # noqa: BLE001 - an unsupported jaxlib may raise anything
         problem = f"{sys.executable} cannot compile: {type(error).__name__}: {error}"
     else:
-        jaxlib, stablehlo = xla.JAXLIB, xla.newest_stablehlo()
+        jaxlib = xla.JAXLIB
     python, own = platform.python_version(), sys.executable
-    wire.write(
-        outgoing, Ready(COMPILER_VERSION, python, own, jaxlib, stablehlo, problem, os.getpid())
-    )
+    hello = Hello(COMPILER_VERSION, python, own, jaxlib=jaxlib, problem=problem, pid=os.getpid())
+    wire.write(outgoing, hello)
     inbox, memory = _Inbox(), IdleMemory()
     threading.Thread(target=inbox.read, args=(incoming,), daemon=True, name="reader").start()
     while True:

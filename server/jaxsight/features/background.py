@@ -25,7 +25,6 @@ from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.queries.traces.traces import named
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.supervisor import Priority
 
 log = logging.getLogger(__name__)
@@ -223,7 +222,7 @@ class Background:
             if question.trace.dry_call is not None and not in_programs:
                 continue
             try:
-                seen = engine.attention.urgency(path, subject.range) is Urgency.SEEN
+                seen = engine.attention.urgency(path, subject.range) is Priority.SCREEN
                 priority = Priority.SCREEN if seen else Priority.DOCUMENT
                 answer = await engine.traces.answer(question, priority)
                 is_traced = isinstance(answer.reply, Traced)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from jaxsight.features.findings import failures
-from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.located_figures import Compilation
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question, Unasked
-from jaxsight.workers.compilation.queue import Urgency
+from jaxsight.targets.target import parse
+from jaxsight.workers.request_queue import Priority
 
 
 async def view_of(engine: Engine, path: str, function: str) -> View:
@@ -82,11 +82,11 @@ async def compiled_function(
     """
     for _ in range(2):  # a tracer may have ended meanwhile
         view = await traced_function(engine, path, function)
-        chosen = named_target(target) if target else None
+        chosen = parse(target) if target else None
         if chosen is not None:
             view = _traced(await engine.traces.for_target(view, chosen), function)
         result = await engine.programs.result(
-            view, chosen, complete=complete, urgency=Urgency.ASKED
+            view, chosen, complete=complete, urgency=Priority.PERSON
         )
         if result is not None:
             return view, result

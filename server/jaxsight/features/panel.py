@@ -25,7 +25,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.workers.compilation.queue import Urgency
+from jaxsight.workers.request_queue import Priority
 
 if TYPE_CHECKING:
     from jaxsight.features.sweeps import DrawnSweep
@@ -69,7 +69,7 @@ async def panel(engine: Engine, path: str, where: Position | str) -> Panel | Non
         )
     if not result.is_complete:
         completing = engine.programs.result(
-            view, result.target, complete=True, urgency=Urgency.ASKED
+            view, result.target, complete=True, urgency=Priority.PERSON
         )
         engine.waiting.go_on(asyncio.ensure_future(completing), view)
     return panel_about(engine, view, result, engine.programs.before(view))

@@ -12,7 +12,6 @@ from jaxsight.examples.resizing import SizedInputs
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features.findings import failures
 from jaxsight.features.named_function import traced_function
-from jaxsight.queries.choices import named_target
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.measurements import NotMeasured
@@ -36,9 +35,9 @@ from jaxsight.sweeps.points import (
     written,
 )
 from jaxsight.targets.target import Target
+from jaxsight.targets.target import parse as parse_target
 from jaxsight.text.units import some
 from jaxsight.wire.messages.inputs import Argument, ValueSpec
-from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.request_queue import Priority
 
 # Example inputs with the sizes of a sweep: named sizes, and whole numbers that are arguments.
@@ -170,7 +169,7 @@ class _Sweeping:
         if not view.is_traced:
             return SweepPoint(sizes, f"cannot be traced: {failures.summary(view)}")
         result = await self.engine.programs.with_temporaries(
-            view, self.target, urgency=Urgency.UNSEEN
+            view, self.target, urgency=Priority.BACKGROUND
         )
         if result is None:
             return SweepPoint(sizes, "cannot be lowered: the tracer ended")
@@ -224,7 +223,7 @@ async def sweep(
     inputs = ResizableInputs.of(view.answer.question)
     inputs.check((size.name for size in swept), function)
     document, subject = engine.documents.find(path, function)
-    chosen = named_target(target) if target else engine.choices.target(path)
+    chosen = parse_target(target) if target else engine.choices.target(path)
     if measured:
         chosen = chosen if target else engine.measurements.target(path)
         try:

@@ -24,22 +24,6 @@ _UNFINISHED = 3600.0
 """Seconds past which no process is still writing an entry: it takes milliseconds."""
 
 
-class Lock:
-    """A lock on an entry, until it is released or nobody refers to it any more."""
-
-    def __init__(self, descriptor: int | None = None) -> None:
-        """Own the descriptor of a locked file, if any."""
-        self._descriptor = descriptor
-
-    def release(self) -> None:
-        """Unlock the entry, unless that has been done."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
-
-    __del__ = release
-
-
 class CacheFolder:
     """A folder of entries by name.
 
@@ -79,20 +63,24 @@ class CacheFolder:
         if self._written % _SWEEP == 1:
             self.sweep()
 
-    def lock(self, name: str) -> Lock | None:
+    def lock(self, name: str) -> contextlib.ExitStack | None:
         """Lock an entry, or return `None` if another process has locked it.
 
-        CacheFolder share a few locks, so a process may wait for one that makes another entry.
+        Closing what is returned unlocks it. Entries share a few locks, so a process may wait for
+        one that makes another entry.
         """
+        lock = contextlib.ExitStack()
         if self.folder is None:
-            return Lock()
-        with contextlib.ExitStack() as stack:
-            try:
-                file = stack.enter_context(private.lock_file(self.folder / f"{name[:2]}.lock"))
-            except OSError as error:
-                log.warning("cannot lock %s: %s", self.folder, error)
-                return Lock()
-            return Lock(os.dup(file)) if try_lock(file) else None
+            return lock
+        try:
+            file = lock.enter_context(private.lock_file(self.folder / f"{name[:2]}.lock"))
+        except OSError as error:
+            log.warning("cannot lock %s: %s", self.folder, error)
+            return lock
+        if try_lock(file):
+            return lock
+        lock.close()
+        return None
 
     def sweep(self) -> None:
         """Delete the least recently used entries past the limit, and files of killed processes."""

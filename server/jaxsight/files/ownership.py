@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -15,18 +14,6 @@ BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 class NotOurs(Exception):
     """The file or folder is not trusted; the message says why."""
-
-
-def own_folder(folder_of: Callable[..., str]) -> Path | None:
-    """Return one of this user's folders for jaxsight, by a function of `platformdirs`.
-
-    Returns `None` if the user has no home folder.
-    """
-    try:
-        folder = Path(folder_of("jaxsight", appauthor=False))
-    except RuntimeError:  # raised by newer versions; older ones leave the `~`
-        return None
-    return folder if folder.is_absolute() else None
 
 
 def read_own(path: Path, *, most: int, forbidden: int, owners: tuple[int, ...] = ()) -> bytes:

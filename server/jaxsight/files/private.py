@@ -46,24 +46,25 @@ class _UnsafeError(OSError):
 
 def cache_folder(*parts: str) -> Path | None:
     """Return a path in the user's cache folder, or `None` if there is none; it is not created."""
-    return _folder("user_cache_dir", parts)
+    return own_folder("user_cache_dir", *parts)
 
 
-def state_folder(*parts: str) -> Path | None:
-    """Return a path in the user's state folder, or `None` if there is none; it is not created."""
-    return _folder("user_state_dir", parts)
-
-
-def _folder(
-    kind: Literal["user_cache_dir", "user_state_dir"], parts: tuple[str, ...]
+def own_folder(
+    kind: Literal["user_cache_dir", "user_config_dir", "user_state_dir"], *parts: str
 ) -> Path | None:
+    """Return a path in one of the user's folders, by the name that `platformdirs` has for it.
+
+    Returns `None` if there is none. It is not created.
+    """
     try:
         import platformdirs
     except ModuleNotFoundError:
         return None  # in the user's Python, which has only its own packages
 
-    folder = Path(getattr(platformdirs, kind)("jaxsight"))
-    # Without a home folder, this is the relative path `~/.cache/jaxsight`.
+    try:
+        folder = Path(getattr(platformdirs, kind)("jaxsight", appauthor=False))
+    except RuntimeError:  # raised by newer versions without a home folder; older ones leave the `~`
+        return None
     return folder.joinpath(*parts) if folder.is_absolute() else None
 
 
@@ -212,7 +213,8 @@ def secure(folder: Path) -> None:
     if not _OWNERS:
         return
     _check(folder)
-    tops = [top for top in (cache_folder(), state_folder()) if top is not None]
+    both = own_folder("user_cache_dir"), own_folder("user_state_dir")
+    tops = [top for top in both if top is not None]
     for above in (folder, *folder.parents):
         if any(above.is_relative_to(top) for top in tops):
             status = above.stat()

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from jaxsight.events import Consent, Event, Message, Output, Progress, State, Status
 from jaxsight.files.texts import MISSING, Texts
 from jaxsight.projects import python_discovery
-from jaxsight.projects.sources import Sources
 from jaxsight.recording import recorded_file
 from jaxsight.recording.recorded_file import RecordedFileError
 from jaxsight.settings.example_settings import ExampleSettings
@@ -25,13 +24,13 @@ from jaxsight.settings.schema import Settings
 from jaxsight.trust import Policy, Trust
 from jaxsight.trust.decisions import over_ssh, shown_path
 from jaxsight.wire.messages.replies import Failed, Hello, Imported, Stage
-from jaxsight.wire.messages.requests import NEW, Import, Request
+from jaxsight.wire.messages.requests import Import, Request
 from jaxsight.workers import results
 from jaxsight.workers.confinement.start import held
 from jaxsight.workers.importing import import_whole
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.request_queue import CurrentStep, Haste
-from jaxsight.workers.results import Died, Outcome
+from jaxsight.workers.results import Died, Outcome, Sources
 from jaxsight.workers.supervisor import Priority, Tracers
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
 LABEL = "as recorded"
 
 Observed = Mapping[tuple[str, str], tuple["OutsideSet", ...]]
+"""Observed calls by the path of a file and the id of a function in it."""
 
 
 def recorded_calls(root: str) -> tuple[Observed, str]:
@@ -356,7 +356,7 @@ class Project:
         """
         if (tracers := self._started()) is None:
             why = self.problem or self.held_back
-            return Died(NEW, "", results.Death(results.Reason.UNAVAILABLE, last_words=why))
+            return results.unavailable(request, why)
         urgency = priority.priority if isinstance(priority, Haste) else priority
         if request.executes is not None and urgency is Priority.PERSON:
             self._owner.used(self)
@@ -389,7 +389,7 @@ class Project:
         """Import a whole file in a process of its own."""
         if self.interpreter is None or self.held_back:
             why = self.problem or self.held_back
-            return Died(request.id, "", results.Death(results.Reason.UNAVAILABLE, last_words=why))
+            return results.unavailable(request, why)
         return await import_whole(
             self.interpreter.path,
             request,
@@ -437,6 +437,18 @@ class Project:
         elif self.problem:
             self._emit_status("failed", self.problem)
         return self._tracers
+
+    def other_tracers(self, variables: Mapping[str, str], *, confined: bool = True) -> Tracers:
+        """Return a tracer of its own beside the project's; there must be an interpreter."""
+        assert self.interpreter is not None
+        return Tracers(
+            self.interpreter.path,
+            self.root,
+            limits=self.limits,
+            spare=False,
+            variables=variables,
+            confined=confined,
+        )
 
     async def _listen(self, tracers: Tracers) -> None:
         while True:

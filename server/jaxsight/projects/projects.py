@@ -22,13 +22,13 @@ from jaxsight.files.reading import MARKERS, is_marked
 from jaxsight.files.texts import Texts
 from jaxsight.projects.project import OpenFile, Project
 from jaxsight.projects.python_discovery import is_installed_for
-from jaxsight.projects.sources import Sources
 from jaxsight.recording.recorded_file import is_recorded_file
 from jaxsight.rules.finding import Finding
 from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.settings.reading import ProjectSettings, merge, read_project
 from jaxsight.settings.schema import Settings
 from jaxsight.trust import Trust
+from jaxsight.workers.results import Sources
 
 log = logging.getLogger(__name__)
 
@@ -340,13 +340,12 @@ class Projects:
 
     def _find_root(self, path: str) -> str:
         workspace = next((root for root in self._roots if _holds(root, path)), None)
-        if workspace is None and _is_library(path):
-            first = self.first_folder
-            if not _is_library(first):
-                project = self.of(str(Path(first, SETTINGS_FILE)))
-                python = project.interpreter
-                if python is not None and is_installed_for(python.path, path):
-                    return project.root
+        if (
+            workspace is None
+            and not _is_library(first := self.first_folder)
+            and self._is_installed(first, path)
+        ):
+            return self.of(str(Path(first, SETTINGS_FILE))).root
         own = Path(path).parent
         for folder in Path(path).parents:
             if is_marked(folder) and (

@@ -8,33 +8,12 @@ from jaxsight.examples.sets import ExampleSet
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.source.text import Position, Range
-from jaxsight.targets.target import CPU, Target, UnknownTarget, parse
+from jaxsight.targets.target import CPU, Target, parse
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.default_target import default_target, own_target
 from jaxsight.workers.compilation.environments import CompilerEnvironment
-from jaxsight.workers.compilation.queue import Urgency
-
-# Which targets are shown, and the environment that compiles for one.
-
-
-def chosen_targets(
-    target: str, more: tuple[str, ...], jax: str, plugins: tuple[str, ...]
-) -> tuple[Target, ...]:
-    """Return the targets of the settings, the main one first; without any, the default target.
-
-    Args:
-        target: the setting `target`; may be empty.
-        more: the setting `targets`.
-        jax: the user's version of JAX, for which the default target's compiler must be installed.
-        plugins: the platforms that the user's JAX has plugins for.
-    """
-    first = parse(target) if target else default_target(jax, plugins, os.environ)
-    chosen = {first.name: own_target(first, os.environ)}
-    for name in more:
-        named = parse(name)
-        chosen.setdefault(named.name, own_target(named, os.environ))
-    return tuple(chosen.values())
+from jaxsight.workers.request_queue import Priority
 
 
 def environment_of(target: Target, python: str, jax: str) -> CompilerEnvironment | Trouble:
@@ -82,13 +61,13 @@ class Attention:
         if self._cursor is not None and self._cursor[0] == path:
             self._cursor = None
 
-    def urgency(self, path: str, range: Range) -> Urgency:
+    def urgency(self, path: str, range: Range) -> Priority:
         """Return how urgent it is to compile the function at a range, if nobody asked about it."""
         on_screen = self._on_screen.get(path)
         seen = self._has_cursor(path, range) or (on_screen is not None and on_screen.touches(range))
-        return Urgency.SEEN if seen else Urgency.UNSEEN
+        return Priority.SCREEN if seen else Priority.BACKGROUND
 
-    def rank(self, path: str, range: Range) -> tuple[bool, Urgency]:
+    def rank(self, path: str, range: Range) -> tuple[bool, Priority]:
         """Return a key that sorts functions: the one at the cursor, those on screen, the others."""
         return not self._has_cursor(path, range), self.urgency(path, range)
 
@@ -151,10 +130,14 @@ class UserChoices:
     def targets(self, path: str) -> tuple[Target, ...]:
         """Return the targets of a file, at least one, the one that is shown first."""
         project = self._projects.of(path)
-        settings = project.settings
-        return chosen_targets(
-            self._target or settings.target, settings.targets, project.jax, project.plugins
-        )
+        if named := self._target or project.settings.target:
+            first = parse(named)
+        else:
+            first = default_target(project.jax, project.plugins, os.environ)
+        chosen = {first.name: own_target(first, os.environ)}
+        for target in map(parse, project.settings.targets):
+            chosen.setdefault(target.name, own_target(target, os.environ))
+        return tuple(chosen.values())
 
     def choose_target(self, name: str) -> None:
         """Show another target; an empty name selects that of the settings.
@@ -165,22 +148,10 @@ class UserChoices:
         Raises:
             LookupError: no such target; the message has the nearest names.
         """
-        target = named_target(name) if name else None
+        target = parse(name) if name else None
         if target is not None and target.host:
             self._projects.trust.ask_anew(target.host)
         self._target = target.name if target is not None else ""
-
-
-def named_target(name: str) -> Target:
-    """Return the target with a name.
-
-    Raises:
-        LookupError: no such target; the message has the nearest names.
-    """
-    try:
-        return parse(name)
-    except UnknownTarget as error:
-        raise LookupError(str(error)) from error
 
 
 def _known(subject: Subject) -> object:

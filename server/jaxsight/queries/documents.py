@@ -17,6 +17,7 @@ from types import MappingProxyType
 from jaxsight.examples import choice
 from jaxsight.examples.sets import Examples, OutsideSet
 from jaxsight.files import reading
+from jaxsight.projects.project import Observed
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.long_work import Aside, Turns
 from jaxsight.settings.example_settings import LIBRARIES, ExampleSettings
@@ -305,9 +306,6 @@ def module_name(path: str) -> str:
 
 
 # The open documents of a session: their texts are read soon, in threads if they are large.
-
-Observed = Mapping[tuple[str, str], tuple[OutsideSet, ...]]
-"""Observed calls by the path of a file and the qualified name of a function in it."""
 
 _NONE: Observed = MappingProxyType({})
 _READERS = 3

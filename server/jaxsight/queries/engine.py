@@ -131,7 +131,7 @@ class Engine:
         self.attention.close(path)
         self.dry_runs.close(path)
         self.proposals.close(path)
-        self.measurements.close(path)
+        self.measurements.cancel(path)
         self.memory.close(path)
         self.projects.closed(path)
 

@@ -12,12 +12,15 @@ import functools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from jaxsight.events import Event, Progress
 
 if TYPE_CHECKING:
     from jaxsight.source.module import Module
 
+F = TypeVar("F", bound=tuple[str, ...])
 K = TypeVar("K")
 R = TypeVar("R", bound="HasTask")
 T = TypeVar("T")
@@ -185,24 +188,23 @@ async def end(tasks: Iterable[asyncio.Future[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class SharedWork(Generic[K, T]):
-    """Work in the background about files, whose results all callers with an equal key share."""
+class SharedWork(Generic[F, T]):
+    """Work in the background about files, whose results all callers with an equal key share.
+
+    A key begins with the file.
+    """
 
     def __init__(self) -> None:
-        self._running: dict[K, tuple[str, asyncio.Task[T]]] = {}
+        self._running: dict[F, asyncio.Task[T]] = {}
 
-    async def get(
-        self, key: K, path: str, work: Callable[[], Coroutine[None, None, T]]
-    ) -> T | None:
-        """Return the result of work about a file; `None` if that is cancelled.
+    async def get(self, key: F, work: Callable[[], Coroutine[None, None, T]]) -> T | None:
+        """Return the result of work; `None` if that is cancelled.
 
         It begins unless it is running, and goes on if the caller is cancelled.
         """
-        if key not in self._running:
-            begun = asyncio.create_task(work())
-            self._running[key] = path, begun
-            begun.add_done_callback(functools.partial(self._ended, key))
-        _, task = self._running[key]
+        if (task := self._running.get(key)) is None or task.cancelling():
+            task = self._running[key] = asyncio.create_task(work())
+            task.add_done_callback(functools.partial(self._ended, key))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -212,18 +214,57 @@ class SharedWork(Generic[K, T]):
 
     async def aclose(self) -> None:
         """Cancel all that runs, and wait for its end."""
-        await end(task for _, task in self._running.values())
+        await end(self._running.values())
 
-    def _ended(self, key: K, task: asyncio.Task[T]) -> None:
-        del self._running[key]
+    def _ended(self, key: F, task: asyncio.Task[T]) -> None:
+        if self._running.get(key) is task:
+            del self._running[key]
         if not task.cancelled():
             task.exception()  # retrieved, so that asyncio does not log it; callers get it too
 
     def cancel(self, path: str | None = None) -> None:
         """Cancel what runs for a file, or for all files."""
-        for of, task in self._running.values():
-            if path in (None, of):
+        self.cancel_if(lambda key: path in (None, key[0]))
+
+    def cancel_if(self, is_over: Callable[[F], bool]) -> None:
+        """Cancel what runs with some keys."""
+        for key, task in self._running.items():
+            if is_over(key):
                 task.cancel()
+
+
+@contextlib.asynccontextmanager
+async def progress(
+    events: asyncio.Queue[Event], key: str, title: str, detail: Callable[[float], str], long: float
+) -> AsyncIterator[None]:
+    """Show the progress of the body in an editor, every second, once it takes long.
+
+    Args:
+        events: those of the session.
+        key: identifies the work.
+        title: what is being done.
+        detail: returns how far it is after some seconds.
+        long: the seconds after which progress is shown.
+    """
+    shown = ""
+
+    async def tick() -> None:
+        nonlocal shown
+        began = time.monotonic()
+        await asyncio.sleep(long)
+        while True:
+            if (now := detail(time.monotonic() - began)) != shown:
+                shown = now
+                events.put_nowait(Progress(key, title, now))
+            await asyncio.sleep(1.0)
+
+    ticking = asyncio.create_task(tick())
+    try:
+        yield
+    finally:
+        ticking.cancel()
+        if shown:
+            events.put_nowait(Progress(key, title, done=True))
 
 
 class RunningTasks:

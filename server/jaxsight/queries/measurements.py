@@ -28,7 +28,6 @@ from jaxsight.wire.messages.replies import Cancelled, Failed, Stage, Traced
 from jaxsight.wire.messages.requests import NEW, Measure
 from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.default_target import own_target
-from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.results import Died
 from jaxsight.workers.supervisor import Priority, Tracers
 
@@ -54,17 +53,6 @@ class MeasuringCancelled(NotMeasured):
         super().__init__("the measurement was cancelled")
 
 
-@dataclass(frozen=True, slots=True)
-class LastMeasurement:
-    """The last measurement of a function on a target.
-
-    `stale`: the function, or what it depends on, has changed since.
-    """
-
-    measurement: Measurement
-    stale: bool
-
-
 @dataclass(eq=False, slots=True)
 class Measurements:
     """The measurements of a session."""
@@ -76,8 +64,10 @@ class Measurements:
     _running: dict[Function, asyncio.Task[Measurement]] = field(default_factory=dict)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def last(self, view: View, target: Target | None = None) -> LastMeasurement | None:
-        """Return the last measurement of a function, which may be stale; measure nothing.
+    def last(self, view: View, target: Target | None = None) -> tuple[Measurement, bool] | None:
+        """Return the last measurement of a function, and whether it is stale; measure nothing.
+
+        It is if the function, or what it depends on, has changed since.
 
         Args:
             view: the function.
@@ -87,7 +77,7 @@ class Measurements:
         target = target or self._choices.target(question.path)
         if (found := self._memory.measured.get((*question.unit, target.name))) is None:
             return None
-        return LastMeasurement(found, view.stale or found.answer.key != view.answer.key)
+        return found, view.stale or found.answer.key != view.answer.key
 
     def target(self, path: str) -> Target:
         """Return the target that a file's functions are measured on, unless another is named.
@@ -103,7 +93,18 @@ class Measurements:
         Raises:
             NotMeasured: they may not, or the target is not here.
         """
-        _check(self._projects.of(path), target)
+        project = self._projects.of(path)
+        if not target.is_own:
+            machine = target.host or "this machine"
+            raise NotMeasured(
+                f"{target.name} is compiled for, but it is no device of {machine}",
+                f"measure on {CPU}, or on the machine's own GPU or TPU: cuda, rocm or tpu",
+            )
+        if project.held_back:
+            project.ask_consent()
+            raise NotMeasured(project.held_back)
+        if project.interpreter is None:
+            raise NotMeasured(project.problem)
 
     def is_running(self, path: str, function: str) -> bool:
         """Return whether a function is being measured, or waits for its turn."""
@@ -171,8 +172,7 @@ class Measurements:
         Only cancelling the caller cancels it.
         """
         limits = limits or MeasuringLimits()
-        project = self._projects.of(view.answer.question.path)
-        _check(project, target)
+        self.check(view.answer.question.path, target)
         if target.host and against is not None:
             raise NotMeasured("two functions are compared on this machine only")
         async with self._turn:
@@ -193,7 +193,7 @@ class Measurements:
         Raises:
             NotMeasured: the host is not allowed or not reached, or the program fails there.
         """
-        result = await self._programs.result(view, target, urgency=Urgency.ASKED)
+        result = await self._programs.result(view, target, urgency=Priority.PERSON)
         if result is None:
             raise NotMeasured(f"{view.subject.name} cannot be lowered: the tracer ended")
         if isinstance(result, Refused):
@@ -230,7 +230,8 @@ class Measurements:
             NotMeasured: it fails, or exceeds a limit.
         """
         project = self._projects.of(views[0].answer.question.path)
-        tracers = _tracers(project, target)
+        platforms = CPU if target.platform == CPU else f"{target.platform},{CPU}"
+        tracers = project.other_tracers({"JAX_PLATFORMS": platforms}, confined=False)
         try:
             answers = [
                 await _traced(tracers, project, each.answer.question, target, on_stage)
@@ -266,45 +267,9 @@ class Measurements:
             task.cancel()
         return bool(chosen)
 
-    def close(self, path: str) -> None:
-        """Cancel what measures a file that was closed."""
-        self.cancel(path)
-
     async def aclose(self) -> None:
         """Cancel everything, and wait until the processes have ended."""
         await end(self._running.values())
-
-
-def _check(project: Project, target: Target) -> None:
-    """Check that a target can be measured, and that the project's code may run.
-
-    Raises:
-        NotMeasured: it cannot, or may not.
-    """
-    if not target.is_own:
-        machine = target.host or "this machine"
-        raise NotMeasured(
-            f"{target.name} is compiled for, but it is no device of {machine}",
-            f"measure on {CPU}, or on the machine's own GPU or TPU: cuda, rocm or tpu",
-        )
-    if project.held_back:
-        project.ask_consent()
-        raise NotMeasured(project.held_back)
-    if project.interpreter is None:
-        raise NotMeasured(project.problem)
-
-
-def _tracers(project: Project, target: Target) -> Tracers:
-    assert project.interpreter is not None
-    platforms = CPU if target.platform == CPU else f"{target.platform},{CPU}"
-    return Tracers(
-        project.interpreter.path,
-        project.root,
-        limits=project.limits,
-        spare=False,
-        variables={"JAX_PLATFORMS": platforms},
-        confined=False,
-    )
 
 
 async def _traced(

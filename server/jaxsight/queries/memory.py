@@ -9,7 +9,6 @@ failed is *retried*. No other code enumerates caches. Most keys contain what the
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -66,8 +65,7 @@ class Cache(Recent[K, V]):
         super().__init__(size)
         self._file = file
         self._function = function
-        self._drops_outdated = outdated
-        self._drops_retried = retried
+        self.is_outdated, self.is_retried = outdated, retried
 
     def put(self, key: K, value: V) -> None:
         """Add an entry, or replace its value."""
@@ -87,16 +85,6 @@ class Cache(Recent[K, V]):
         if self._file is not None:
             for key in [key for key in self._entries if self._file(key) == path]:
                 del self._entries[key]
-
-    def outdate(self) -> None:
-        """Drop what settings, interpreters or decisions may change."""
-        if self._drops_outdated:
-            self.clear()
-
-    def retry(self) -> None:
-        """Drop what files on disk or other machines may change."""
-        if self._drops_retried:
-            self.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +120,6 @@ _ON_DISK = 64
 def _file(key: tuple[str, ...]) -> str:
     """Return the file of a key that begins with one."""
     return key[0]
-
-
-@dataclass(slots=True)
-class HeldResult:
-    """A compile for a contract, or on another machine.
-
-    `ended` is when it failed with an error that may be temporary, otherwise infinity.
-    """
-
-    answer: Answer
-    task: asyncio.Task[Compilation | None]
-    ended: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +193,10 @@ class SessionMemory:
             size=_COMPILED, function=lambda key, of: (of[0].question.unit, key[1]), outdated=True
         )
         """Compiled programs, by the key of the question and the target."""
-        self.held: Cache[tuple[str, str, bool], HeldResult] = Cache(
+        self.held: Cache[tuple[str, str, bool], asyncio.Task[Compilation | None]] = Cache(
             size=_PROGRAMS, outdated=True, retried=True
         )
-        """Compiles for contracts and other machines, by question, target and need of memory."""
+        """Compiles for contracts and other machines, by answer, target and need of memory."""
         self.shown: Cache[ByFunction, tuple[Answer, AnyFigures]] = Cache(file=_file)
         """The last result of a function for the first target, shown until the next one is ready."""
         self.until_kernels: Cache[ByFunction, float] = Cache(file=_file)
@@ -246,12 +222,14 @@ class SessionMemory:
     def outdate(self) -> None:
         """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""
         for cache in self._caches():
-            cache.outdate()
+            if cache.is_outdated:
+                cache.clear()
 
     def retry(self) -> None:
         """Drop failures whose cause may be gone: files on disk or the target changed."""
         for cache in self._caches():
-            cache.retry()
+            if cache.is_retried:
+                cache.clear()
 
     def _caches(self) -> list[Cache[object, object]]:
         return list(vars(self).values())

@@ -9,8 +9,6 @@ further traces tell whether the number of the process, the hash seed or somethin
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import functools
 import itertools
 import re
@@ -21,7 +19,7 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.long_work import SharedWork
 from jaxsight.queries.memory import ComparedProcesses, ProcessDifference, SessionMemory
-from jaxsight.queries.sandbox import Sandbox
+from jaxsight.queries.sandbox import Sandbox, Sandboxes
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.rules.rule import Decides
 from jaxsight.targets.target import Target
@@ -61,10 +59,10 @@ class ProcessExplorer:
 
     _projects: Projects
     _memory: SessionMemory
-    running: SharedWork[tuple[str, str], ProcessDifference | None] = field(
+    running: SharedWork[tuple[str, str, str], ProcessDifference | None] = field(
         default_factory=SharedWork
     )
-    _peers: _Peers = field(default_factory=lambda: _Peers())
+    _sandboxes: Sandboxes = field(default_factory=Sandboxes)
 
     async def difference(self, answer: Answer, target: Target) -> ProcessDifference | None:
         """Return how the programs of processes differ; `None` if they do not, or nobody knows."""
@@ -72,9 +70,8 @@ class ProcessExplorer:
             return None
         if (known := self._last(answer, target)) is not None and known[0] == answer.key:
             return known[1]
-        key = answer.key, target.platform
-        comparing = functools.partial(self._compare, answer, target)
-        return await self.running.get(key, answer.question.path, comparing)
+        key = answer.question.path, answer.key, target.platform
+        return await self.running.get(key, functools.partial(self._compare, answer, target))
 
     def has_differed(self, answer: Answer, target: Target) -> bool:
         """Return whether the function differed when it was last compared."""
@@ -86,15 +83,14 @@ class ProcessExplorer:
 
     async def aclose(self) -> None:
         """Cancel all that runs, and end the processes."""
-        self.running.cancel()
-        await self._peers.aclose()
+        await self.running.aclose()
+        await self._sandboxes.aclose()
 
     async def _compare(self, answer: Answer, target: Target) -> ProcessDifference | None:
         difference: ProcessDifference | None = None
         if indices := self._to_compare(answer):
             project = self._projects.of(answer.question.path)
-            with self._peers.in_use():
-                difference = await _Job(project, answer, target, self._peers).compare(indices)
+            difference = await _Job(project, answer, target, self._sandboxes).compare(indices)
         compared = answer.key, difference
         self._memory.processes.put((answer.question.unit, target.platform), compared)
         return difference
@@ -123,38 +119,6 @@ class _Unknown(Exception):
     """A process has no program, so nothing is known of a difference."""
 
 
-class _Peers:
-    """The sandboxes that show a process of a job each, with a hash seed of its own."""
-
-    def __init__(self) -> None:
-        self._open: dict[tuple[Project, int], Sandbox] = {}
-        self._users = 0
-
-    @contextlib.contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Keep the processes in this block, and end them a while after the last one."""
-        self._users += 1
-        try:
-            yield
-        finally:
-            self._users -= 1
-            if not self._users:
-                for sandbox in self._open.values():
-                    sandbox.rest()
-
-    def of(self, project: Project, index: int) -> Sandbox:
-        """Return the sandbox of a process."""
-        if (project, index) not in self._open:
-            self._open[project, index] = Sandbox(project, hash_seed=str(_FIRST_SEED + index))
-        return self._open[project, index]
-
-    async def aclose(self) -> None:
-        """End the processes."""
-        sandboxes = list(self._open.values())
-        self._open.clear()
-        await asyncio.gather(*(sandbox.aclose() for sandbox in sandboxes))
-
-
 @dataclass(frozen=True, slots=True)
 class _Job:
     """The traces of one function as processes of a job."""
@@ -162,19 +126,31 @@ class _Job:
     project: Project
     answer: Answer
     target: Target
-    peers: _Peers
+    sandboxes: Sandboxes
 
     async def compare(self, indices: range) -> ProcessDifference | None:
         """Return the first difference of a process from process 0."""
         try:
-            first = await self._program(self.peers.of(self.project, 0), 0)
+            first = await self._peer(0)
             for index in indices:
-                other = await self._program(self.peers.of(self.project, index), index)
+                other = await self._peer(index)
                 if other.lowered.key != first.lowered.key:
                     return await self._explained(first, other, index)
         except _Unknown:
             pass
         return None
+
+    async def _peer(self, index: int) -> _Program:
+        """Return the program of a process, which has a hash seed of its own.
+
+        Raises:
+            _Unknown: it has none.
+        """
+        sandbox = self.sandboxes.of(self.project, hash_seed=str(_FIRST_SEED + index))
+        try:
+            return await self._program(sandbox, index)
+        finally:
+            sandbox.rest()
 
     async def _explained(
         self, first: _Program, other: _Program, index: int
@@ -236,47 +212,43 @@ def first_difference(first: TracedProgram, other: TracedProgram) -> tuple[Step |
 
     Both are `None` if the equations are the same.
     """
-    return _Comparison(first, other).between(first.body, other.body, None)
+    return _difference(first.body, other.body, None, (first, other))
 
 
-class _Comparison:
-    """Two programs of one function."""
+def _difference(
+    first: Body, other: Body, around: Span | None, programs: tuple[TracedProgram, TracedProgram]
+) -> tuple[Step | None, Span | None]:
+    """Return the first difference of two bodies in an equation at `around`."""
+    for one, two in itertools.zip_longest(first.steps, other.steps):
+        if one is not None and two is not None and _begin_alike((one, two), programs):
+            for inner, opposite in zip(one.bodies, two.bodies, strict=True):
+                step, span = _difference(inner, opposite, one.span or around, programs)
+                if step is not None:
+                    return step, span
+            if _ends(one) == _ends(two):
+                continue
+        step = one or two
+        assert step is not None  # one of them is longer
+        return step, next(_spans(step), around)
+    return None, None
 
-    def __init__(self, first: TracedProgram, other: TracedProgram) -> None:
-        self._programs = first, other
 
-    def between(
-        self, first: Body, other: Body, around: Span | None
-    ) -> tuple[Step | None, Span | None]:
-        """Return the first difference of two bodies in an equation at `around`."""
-        for one, two in itertools.zip_longest(first.steps, other.steps):
-            if one is not None and two is not None and self._begins_as(one, two):
-                for inner, opposite in zip(one.bodies, two.bodies, strict=True):
-                    step, span = self.between(inner, opposite, one.span or around)
-                    if step is not None:
-                        return step, span
-                if _ends(one) == _ends(two):
-                    continue
-            step = one or two
-            assert step is not None  # one of them is longer
-            return step, next(_spans(step), around)
-        return None, None
+def _begin_alike(steps: tuple[Step, Step], programs: tuple[TracedProgram, TracedProgram]) -> bool:
+    """Return whether two equations differ in their inner programs at most, or what follows."""
+    first, other = (
+        (step.primitive, _operands(step, program), [body.inputs for body in step.bodies])
+        for step, program in zip(steps, programs, strict=True)
+    )
+    return first == other
 
-    def _begins_as(self, one: Step, two: Step) -> bool:
-        """Return whether two equations differ in their inner programs at most, or what follows."""
-        first, other = (
-            (step.primitive, self._operands(step, program), [body.inputs for body in step.bodies])
-            for step, program in zip((one, two), self._programs, strict=True)
-        )
-        return first == other
 
-    def _operands(self, step: Step, program: TracedProgram) -> list[object]:
-        """Return what an equation reads: numbers of values, and scalars and captured arrays."""
-        values = [program.values[operand] for operand in step.operands]
-        return [
-            operand if value.origin in (INPUT, RESULT) else replace(value, weak=False)
-            for operand, value in zip(step.operands, values, strict=True)
-        ]
+def _operands(step: Step, program: TracedProgram) -> list[object]:
+    """Return what an equation reads: numbers of values, and scalars and captured arrays."""
+    values = [program.values[operand] for operand in step.operands]
+    return [
+        operand if value.origin in (INPUT, RESULT) else replace(value, weak=False)
+        for operand, value in zip(step.operands, values, strict=True)
+    ]
 
 
 def _ends(step: Step) -> object:

@@ -22,7 +22,7 @@ from jaxsight.queries.traces.query import Question
 from jaxsight.targets.target import Target
 from jaxsight.wire.messages.replies import Compared, Failed, Lowered, Outlined, Traced
 from jaxsight.wire.messages.requests import NEW, Compare, Request
-from jaxsight.workers.results import Death, Died, Outcome, Reason
+from jaxsight.workers.results import Died, Outcome, unavailable
 from jaxsight.workers.supervisor import Priority, Tracers
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Sandbox:
     ) -> Outcome[R]:
         """Send a request to the sandbox's tracer, and return the answer."""
         if (tracers := self._started()) is None:
-            return Died(NEW, "", Death(Reason.UNAVAILABLE, last_words=self.project.problem))
+            return unavailable(request, self.project.problem)
         reply = await self.project.sources.collect(
             tracers.ask(request, priority=priority, texts=self.project.texts.open)
         )
@@ -150,39 +150,33 @@ class Sandbox:
             return None
         if self._tracers is None and project.interpreter is not None:
             seed = {"PYTHONHASHSEED": self.hash_seed} if self.hash_seed else {}
-            self._tracers = Tracers(
-                project.interpreter.path,
-                project.root,
-                limits=project.limits,
-                spare=False,
-                variables={"JAX_PLATFORMS": "cpu", **seed},
-            )
+            self._tracers = project.other_tracers({"JAX_PLATFORMS": "cpu", **seed})
         return self._tracers
 
 
 class Sandboxes:
-    """The sandbox of each project, by the root of the project."""
+    """The sandboxes of each project, by the root of the project and the hash seed."""
 
     def __init__(self) -> None:
-        self._by_root: dict[str, Sandbox] = {}
+        self._open: dict[tuple[str, str], Sandbox] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def of(self, project: Project) -> Sandbox:
+    def of(self, project: Project, *, hash_seed: str = "") -> Sandbox:
         """Return the sandbox of a project; that of an earlier one with the same root ends."""
-        sandbox = self._by_root.get(project.root)
+        sandbox = self._open.get((project.root, hash_seed))
         if sandbox is None or sandbox.project is not project:
             if sandbox is not None:
                 closing = asyncio.create_task(sandbox.aclose())
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
-            sandbox = self._by_root[project.root] = Sandbox(project)
+            sandbox = self._open[project.root, hash_seed] = Sandbox(project, hash_seed)
         return sandbox
 
     async def aclose(self) -> None:
         """End all processes."""
-        ending = (sandbox.aclose() for sandbox in self._by_root.values())
+        ending = (sandbox.aclose() for sandbox in self._open.values())
         await asyncio.gather(*ending, *self._closing)
-        self._by_root.clear()
+        self._open.clear()
 
 
 # Where proposals are traced: in the project's own tracer, or in a process of their own.

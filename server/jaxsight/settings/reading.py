@@ -60,45 +60,40 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        """Where the next token begins."""
+        self.end = 0
+        """The end of the last one."""
         self.places: dict[Keys, TomlPlace] = {}
         self._line_starts = [0, *(match.end() for match in re.finditer(r"\n", text))]
 
     def document(self) -> None:
         table: Keys = ()
         counts: dict[Keys, int] = {}
-        while True:
-            self._blank()
-            if self.at >= len(self.text):
-                return
-            if self.text[self.at] == "[":
-                start = self.at
-                array = self.text.startswith("[[", self.at)
-                self.at += 2 if array else 1
-                self._blank()
-                table, _ = self._dotted(counts)
-                self._blank()
-                self.at += 2 if array else 1
-                if array:
-                    counts[table] = counts.get(table, -1) + 1
-                    table = (*table, counts[table])
-                header = self._range(start, self.at)
-                self.places.setdefault(table, TomlPlace(header, header))
-            else:
-                self._pair(table, counts)
+        self._skip(0)
+        while self.at < len(self.text):
+            if self.text[self.at] != "[":
+                self._pair(table)
+                continue
+            start = self.at
+            brackets = 2 if self.text.startswith("[[", start) else 1
+            self._skip(brackets)
+            table = self._dotted(counts)
+            self._skip(brackets)
+            if brackets == 2:
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
+            header = self._range(start)
+            self.places.setdefault(table, TomlPlace(header, header))
 
-    def _pair(self, table: Keys, counts: dict[Keys, int]) -> None:
+    def _pair(self, table: Keys) -> None:
         start = self.at
-        below, end = self._dotted({})
-        self._blank()
-        self.at += 1  # the equals sign
-        self._blank()
-        self._value((*table, *below), self._range(start, end))
+        below = self._dotted({})
+        key = self._range(start)
+        self._skip(1)  # the equals sign
+        self._value((*table, *below), key)
 
-    def _dotted(self, counts: dict[Keys, int]) -> tuple[Keys, int]:
-        """Read a dotted key; return its path and its end.
-
-        The path goes through the last element of arrays of tables.
-        """
+    def _dotted(self, counts: dict[Keys, int]) -> Keys:
+        """Read a dotted key; return its path, which goes through the last elements of arrays."""
         path: Keys = ()
         while True:
             if path in counts:
@@ -110,51 +105,50 @@ class _Scanner:
                     raise ValueError(f"no key at offset {self.at} of a TOML document")
                 part = match[0]
             path = (*path, part)
-            self.at = end = match.end()
-            self._blank()
+            self._skip(len(match[0]))
             if not self.text.startswith(".", self.at):
-                return path, end
-            self.at += 1
-            self._blank()
+                return path
+            self._skip(1)
 
     def _value(self, path: Keys, key: Range | None) -> None:
         start = self.at
         match self.text[start]:
             case "[":
-                self.at += 1
+                self._skip(1)
                 index = 0
                 while not self._closes("]"):
                     self._value((*path, index), None)
                     index += 1
             case "{":
-                self.at += 1
+                self._skip(1)
                 while not self._closes("}"):
-                    self._pair(path, {})
+                    self._pair(path)
             case _:
                 match = _STRING.match(self.text, start) or _WORD.match(self.text, start)
                 if match is None:
                     raise ValueError(f"no value at offset {start} of a TOML document")
-                self.at = match.end()
-        value = self._range(start, self.at)
+                self._skip(len(match[0]))
+        value = self._range(start)
         self.places[path] = TomlPlace(key or value, value)
 
     def _closes(self, bracket: str) -> bool:
         """Return whether the collection ends here, after a comma that may separate items."""
-        self._blank()
         if self.text[self.at] == ",":
-            self.at += 1
-            self._blank()
+            self._skip(1)
         if self.text[self.at] != bracket:
             return False
-        self.at += 1
+        self._skip(1)
         return True
 
-    def _blank(self) -> None:
+    def _skip(self, count: int) -> None:
+        """Go past a token, and what is blank after it."""
+        self.at = self.end = self.at + count
         if (match := _BLANK.match(self.text, self.at)) is not None:
             self.at = match.end()
 
-    def _range(self, start: int, end: int) -> Range:
-        return Range(self._position(start), self._position(end))
+    def _range(self, start: int) -> Range:
+        """Return the range from an offset to the end of the last token."""
+        return Range(self._position(start), self._position(self.end))
 
     def _position(self, offset: int) -> Position:
         line = bisect_right(self._line_starts, offset) - 1

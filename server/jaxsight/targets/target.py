@@ -27,7 +27,7 @@ _SLICE = re.compile(r"\d+(x\d+){1,2}")
 """`4x4`, `2x2x4`."""
 
 
-class UnknownTarget(Exception):
+class UnknownTarget(LookupError):
     """No target has this name. `message` is one clause; `help` suggests a name."""
 
     def __init__(self, message: str, help: str) -> None:

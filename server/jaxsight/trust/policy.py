@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
-import platformdirs
-
-from jaxsight.files.ownership import NotOurs, own_folder, read_own
+from jaxsight.files import private
+from jaxsight.files.ownership import NotOurs, read_own
 
 log = logging.getLogger(__name__)
 
@@ -63,8 +62,7 @@ def chosen_policy(option: str = "", environ: Mapping[str, str] | None = None) ->
 
 def config_file() -> Path | None:
     """Return the path of the user's configuration; `None` if there is no home folder."""
-    folder = own_folder(platformdirs.user_config_dir)
-    return folder / FILE if folder is not None else None
+    return private.own_folder("user_config_dir", FILE)
 
 
 def _of_file() -> Policy | None:

@@ -16,11 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-import platformdirs
-
 from jaxsight.files import private
 from jaxsight.files.locks import try_lock
-from jaxsight.files.ownership import BY_OTHERS, NotOurs, check_own, own_folder, read_own
+from jaxsight.files.ownership import BY_OTHERS, NotOurs, check_own, read_own
 
 log = logging.getLogger(__name__)
 
@@ -129,8 +127,7 @@ class TrustStore:
 
 def store_file() -> Path | None:
     """Return the path of the decisions; `None` if there is no home folder."""
-    folder = own_folder(platformdirs.user_state_dir)
-    return folder / NAME if folder is not None else None
+    return private.own_folder("user_state_dir", NAME)
 
 
 _NEWER = "it was written by a newer jaxsight"

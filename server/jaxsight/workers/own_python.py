@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,16 +74,8 @@ def with_packages(
     """
     environ = os.environ if environ is None else environ
     variables = {name: value for name, value in environ.items() if name not in OF_SERVER}
-    return OwnPython([python, "-P", *arguments], without_relative(without_server(variables)))
-
-
-def without_relative(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return variables without the relative folders in `PYTHONPATH`."""
-    variables = dict(environ)
-    entries = variables.pop("PYTHONPATH", "").split(os.pathsep)
-    if absolute := [entry for entry in entries if os.path.isabs(entry)]:  # noqa: PTH117
-        variables["PYTHONPATH"] = os.pathsep.join(absolute)
-    return variables
+    own = without_server(variables, is_usable=os.path.isabs)
+    return OwnPython([python, "-P", *arguments], own)
 
 
 def resident(listener: int) -> OwnPython:
@@ -184,13 +176,19 @@ def tracer_environment(
     return {**UNLESS_SET, **variables, **ALWAYS, **(overrides or {})}
 
 
-def without_server(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return variables without the folders of the server's own packages in `PYTHONPATH`."""
+def without_server(
+    environ: Mapping[str, str], is_usable: Callable[[str], bool] = bool
+) -> dict[str, str]:
+    """Return variables without the folders of the server's own packages in `PYTHONPATH`.
+
+    Args:
+        environ: the variables.
+        is_usable: returns whether another folder stays there; by default all do.
+    """
     variables = dict(environ)
-    if "PYTHONPATH" in variables:
-        entries = variables.pop("PYTHONPATH").split(os.pathsep)
-        if folders := [folder for folder in entries if not _of_server(folder)]:
-            variables["PYTHONPATH"] = os.pathsep.join(folders)
+    entries = variables.pop("PYTHONPATH", "").split(os.pathsep)
+    if folders := [entry for entry in entries if is_usable(entry) and not _of_server(entry)]:
+        variables["PYTHONPATH"] = os.pathsep.join(folders)
     return variables
 
 

@@ -13,7 +13,6 @@ import math
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from jaxsight.boot import TOO_OLD
 from jaxsight.files.texts import Version
@@ -143,8 +142,6 @@ class Pool:
         self._on_spare = on_spare
         self._spared_at = math.inf
         """When the last spare started; the first one is no replacement of a lost one."""
-        self._took_over = asyncio.Event()
-        """Set when a borrowed tracer becomes the active one while that is starting."""
         self._young_deaths = 0
         self._retry_at = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -162,8 +159,7 @@ class Pool:
     @property
     def all(self) -> list[PooledTracer]:
         """The active tracer and the spare, if they exist."""
-        tracers = (self.active, self._spare, self._borrowed)
-        return [tracer for tracer in tracers if tracer is not None]
+        return [*self.answering, *([self._spare] if self._spare is not None else [])]
 
     @property
     def answering(self) -> list[PooledTracer]:
@@ -186,22 +182,11 @@ class Pool:
         return spare
 
     def give_back(self, tracer: PooledTracer) -> None:
-        """Make a borrowed tracer the spare again, if it is alive and wanted.
-
-        If the active one has died meanwhile and the next one is still starting, it takes over.
-        """
+        """Make a borrowed tracer the spare again, if it is alive and wanted."""
         if tracer is not self._borrowed:
             return  # it has died
         self._borrowed = None
-        starting = self.active
-        is_ready = starting is None or starting.process.ready.done()
-        if not is_ready and self._spare is None and tracer.process.alive:
-            assert starting is not None
-            self.active, self._spare = tracer, starting
-            self._start_task(self._report_ready(tracer), self._tasks)
-            self._start_task(self._greet_spare(starting), self._tasks)
-            self._took_over.set()
-        elif self._spare is None and self._spare_wanted and tracer.process.alive:
+        if self._spare is None and self._spare_wanted and tracer.process.alive:
             self._spare = tracer
         else:
             tracer.process.kill(Death(Reason.STOPPED))
@@ -230,27 +215,13 @@ class Pool:
             tracer = self.active
             if tracer is None:
                 return None
-            hello = await self._greeting(tracer)
-            if tracer is not self.active and tracer.process.alive:
-                continue  # the spare has taken over meanwhile
+            hello = await asyncio.shield(tracer.process.ready)
             if hello is not None and hello.problem:
                 self._reject(tracer, hello)
                 return None
             if hello is not None and tracer is self.active and tracer.process.alive:
                 return tracer
             self._replace(tracer, await asyncio.shield(tracer.process.death))
-
-    async def _greeting(self, tracer: PooledTracer) -> Hello | None:
-        """Return the handshake of the active tracer, or `None` if another one takes over first."""
-        if not tracer.process.ready.done():
-            self._took_over.clear()
-            taking_over = asyncio.ensure_future(self._took_over.wait())
-            either: list[asyncio.Future[Any]] = [tracer.process.ready, taking_over]
-            try:
-                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                taking_over.cancel()
-        return tracer.hello
 
     def use_pause(self) -> None:
         """Use an idle moment: replace a lost spare, and an outgrown tracer by the spare."""

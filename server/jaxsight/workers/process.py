@@ -21,7 +21,6 @@ from typing import cast
 
 from jaxsight.timeline import mark
 from jaxsight.wire.frames import FrameReader, Message, WireError, decode, encode
-from jaxsight.wire.messages.compiling import COMPILER_VERSION, Ready
 from jaxsight.wire.messages.replies import VERSION, Hello
 from jaxsight.wire.messages.requests import Request
 from jaxsight.workers.confinement import start as confinement
@@ -53,10 +52,7 @@ that it gives up on stuck ones earlier."""
 
 
 class TracerProcess(asyncio.SubprocessProtocol):
-    """A tracer, from its spawn to its death."""
-
-    _version = VERSION
-    """That of the protocol."""
+    """A tracer or compiler, from its spawn to its death."""
 
     def __init__(
         self,
@@ -69,11 +65,12 @@ class TracerProcess(asyncio.SubprocessProtocol):
         on_output: Callable[[TracerProcess, str], None],
         first: bytes = b"",
         confined_for: str = "",
+        version: int = VERSION,
     ) -> None:
         """Spawn `command` in `folder`, and return at once; errors become the process's death.
 
-        The process reads `first` before all messages. It is confined if `confined_for` names the
-        project or environment with which it shares what lasts.
+        The process reads `first` before all messages, of this `version` of the protocol. It is
+        confined if `confined_for` names the project or environment with which it shares what lasts.
         """
         loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[Hello | None] = loop.create_future()
@@ -85,7 +82,7 @@ class TracerProcess(asyncio.SubprocessProtocol):
         self.pid = 0
         self.file = ""
         """The file of its current request."""
-        self._limits = limits
+        self._limits, self._version = limits, version
         self._on_output = on_output
         self._received: asyncio.Queue[Message | None] = asyncio.Queue()
         self._reader = FrameReader()
@@ -330,19 +327,14 @@ class TracerProcess(asyncio.SubprocessProtocol):
         if self.ready.done():
             self._received.put_nowait(message)
             return
-        hello = self._greeting(message)
-        if hello is None:
+        if not isinstance(message, Hello):
             self.kill(Death(Reason.PROTOCOL, last_words="its first message is not a handshake"))
-        elif hello.version != self._version:
-            versions = f"it uses version {hello.version} of the protocol, not {self._version}"
+        elif message.version != self._version:
+            versions = f"it uses version {message.version} of the protocol, not {self._version}"
             self.kill(Death(Reason.PROTOCOL, last_words=versions))
         else:
-            self.ready.set_result(hello)
+            self.ready.set_result(message)
             self.idle()
-
-    def _greeting(self, message: Message) -> Hello | None:
-        """Return the handshake of a message, or `None` if it is none."""
-        return message if isinstance(message, Hello) else None
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """Handle the closing of a pipe; if it is the protocol's, the process must exit soon."""
@@ -403,15 +395,3 @@ class TracerProcess(asyncio.SubprocessProtocol):
         if self._transport is not None:
             self._transport.close()
         self._ended.set()
-
-
-class CompilerProcess(TracerProcess):
-    """A compiler; its handshake is a `Ready`, of which `ready` has the common fields."""
-
-    _version = COMPILER_VERSION
-
-    def _greeting(self, message: Message) -> Hello | None:
-        if not isinstance(message, Ready):
-            return None
-        where = message.python, message.executable
-        return Hello(message.version, *where, jaxlib=message.jaxlib, problem=message.problem)

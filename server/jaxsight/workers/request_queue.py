@@ -1,4 +1,4 @@
-"""The requests to a project's tracers that wait, and those that run.
+"""The requests to tracers and compilers that wait, and those that run.
 
 The most urgent request runs first, the oldest of several.
 A request that waits may run past one that takes long, if it does not need the step that takes long.
@@ -7,8 +7,10 @@ A request that waits may run past one that takes long, if it does not need the s
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import heapq
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -34,7 +36,7 @@ class Priority(IntEnum):
     PERSON = 0
     """A person asked and waits, e.g. for a hover."""
     SCREEN = 1
-    """What is on screen shows it."""
+    """What is on screen, or at the cursor, shows it."""
     DOCUMENT = 2
     BACKGROUND = 3
 
@@ -169,42 +171,43 @@ class RequestQueue:
     """The requests that wait."""
 
     def __init__(self) -> None:
-        self._entries: dict[int, QueuedRequest] = {}
+        self._entries: list[QueuedRequest] = []
         """In the order of their arrival."""
-        self._numbers = itertools.count()
 
     def __bool__(self) -> bool:
         return bool(self._entries)
 
     def __iter__(self) -> Iterator[QueuedRequest]:
-        return iter(self._entries.values())
+        return iter(self._entries)
 
     def push(self, entry: QueuedRequest) -> None:
         """Add a request after those of the same priority."""
-        self._entries[next(self._numbers)] = entry
+        self._entries.append(entry)
 
     def pop(self) -> QueuedRequest:
         """Take the first request."""
-        return self._entries.pop(next(self._in_order()))
+        entry = self._in_order()[0]
+        self._entries.remove(entry)
+        return entry
 
     def pop_past(self, slow: QueuedRequest, tracer: PooledTracer) -> QueuedRequest | None:
         """Take the first request that a second tracer can answer while `slow` runs."""
-        for number in self._in_order():
-            entry = self._entries[number]
+        for entry in self._in_order():
             if slow.is_slow_for(entry) and can_pass(entry.message, slow, tracer):
-                return self._entries.pop(number)
+                self._entries.remove(entry)
+                return entry
         return None
 
     def remove(self, entry: QueuedRequest) -> bool:
         """Remove a request, and return whether it was waiting."""
-        number = next((n for n, waiting in self._entries.items() if waiting is entry), None)
-        return number is not None and self._entries.pop(number) is entry
+        is_waiting = entry in self._entries
+        if is_waiting:
+            self._entries.remove(entry)
+        return is_waiting
 
-    def _in_order(self) -> Iterator[int]:
-        """Yield the numbers of the requests, the most urgent first: priorities rise meanwhile."""
-        for priority in Priority:
-            # A list, as the caller takes entries out meanwhile.
-            yield from [n for n, e in self._entries.items() if e.haste.priority is priority]
+    def _in_order(self) -> list[QueuedRequest]:
+        """Return the requests, the most urgent first: priorities rise meanwhile."""
+        return sorted(self._entries, key=lambda entry: entry.haste.priority)
 
 
 def can_pass(message: Request[object], slow: QueuedRequest, tracer: PooledTracer) -> bool:
@@ -255,3 +258,45 @@ class SlowStatements:
         if slow and isinstance(message, DryRun | Sourcerize):
             return replace(message, run=replace(message.run, slow=slow))
         return message
+
+
+# The requests that wait for a compiler.
+
+
+@dataclass(eq=False, slots=True)
+class Queue:
+    """A lock whose next owner is the most urgent one that waits."""
+
+    is_busy: bool = False
+    _waiting: list[tuple[Priority, int, asyncio.Future[None]]] = field(default_factory=list)
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    @contextlib.asynccontextmanager
+    async def turn(self, urgency: Priority) -> AsyncIterator[None]:
+        """Wait until nobody else is in the body, and nobody more urgent waits."""
+        if self.is_busy:
+            turn = asyncio.get_running_loop().create_future()
+            # The number keeps equals in order, and futures cannot be compared.
+            heapq.heappush(self._waiting, (urgency, next(self._numbers), turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                # Its turn had begun already: pass it on, as nobody else would.
+                if turn.done() and not turn.cancelled():
+                    self._pass_on()
+                raise
+        self.is_busy = True
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Let the next one in; the queue stays busy on its behalf."""
+        while self._waiting:
+            _, _, turn = heapq.heappop(self._waiting)
+            # The others were cancelled while they waited.
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.is_busy = False

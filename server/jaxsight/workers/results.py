@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal as signals
-from dataclasses import dataclass
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import PurePath
 from typing import TypeAlias, TypeVar, Union
@@ -14,8 +15,10 @@ from jaxsight.text.layout import cut
 from jaxsight.wire.messages.inputs import EntryPoint
 from jaxsight.wire.messages.replies import (
     Cancelled,
+    DryCalls,
     Failed,
     Hello,
+    Traced,
 )
 from jaxsight.wire.messages.requests import Request
 
@@ -121,7 +124,7 @@ class Died:
     def help(self) -> str:
         """The setting to change, or how to run it again; empty if neither helps."""
         match self.death.reason:
-            case Reason.TIMEOUT:
+            case Reason.TIMEOUT if self.stage != "wait":  # which no setting limits
                 _, setting = _STAGES.get(self.stage, ("", ""))
                 return f"increase the setting `timeouts.{setting or 'trace'}`"
             case Reason.MEMORY:
@@ -169,6 +172,33 @@ R = TypeVar("R")
 
 Outcome: TypeAlias = Union[R, Failed, Cancelled, Died]  # noqa: UP007 - a generic alias
 """The end of a request whose reply is a `Reply`."""
+
+
+@dataclass(slots=True)
+class Sources:
+    """Files with the versions that tracers reported."""
+
+    files: dict[str, Version] = field(default_factory=dict)
+    unknown: int = 0
+    """Questions whose answers depend on files that are not known, or that have changed since."""
+
+    async def collect(self, asked: Awaitable[R]) -> R:
+        """Return the answer to a question, after adding its files.
+
+        Those of a question that is cancelled, or that ends its tracer, are not known. An answer
+        about an earlier one has none of its own.
+        """
+        self.unknown += 1
+        match reply := await asked:
+            case Traced() | Failed() | DryCalls():
+                kept = (self.files.setdefault(path, version) for path, version in reply.files)
+                are_same = list(kept) == [version for _, version in reply.files]
+                self.unknown -= are_same
+            case Died() | Cancelled():
+                pass
+            case _:
+                self.unknown -= 1
+        return reply
 
 
 def is_internal(outcome: Outcome[object]) -> bool:

@@ -79,7 +79,6 @@ class Tracers:
         *,
         limits: Limits | None = None,
         spare: bool = True,
-        environ: Mapping[str, str] | None = None,
         variables: Mapping[str, str] | None = None,
         locate: Locate = nowhere,
         command: Sequence[str] | None = None,
@@ -92,7 +91,6 @@ class Tracers:
             python: the user's Python executable.
             root: the project's folder, in which tracers run.
             spare: whether to keep a second tracer warm, which takes its memory.
-            environ: the base of the tracers' environment variables, by default the server's.
             variables: the user's settings of variables, e.g. `JAX_PLATFORMS`, which win.
             locate: returns the current line of a chunk, for places in output.
             files: the texts of all files, by default those on disk.
@@ -104,9 +102,7 @@ class Tracers:
         self._limits, self._locate, self._confined = limits or Limits(), locate, confined
         self._command = list(command or tracer_command(python))
         self._folder = root if reading.is_folder(root) else neutral_folder()
-        self._environment = tracer_environment(
-            python, os.environ if environ is None else environ, variables
-        )
+        self._environment = tracer_environment(python, os.environ, variables)
         self._pool = Pool(
             python,
             self._spawn,
@@ -284,10 +280,7 @@ class Tracers:
                 return Cancelled(message.id)
             retried = entry.tracer is not None
             entry.tracer = tracer
-            try:
-                outcome = await self._run(entry, tracer)
-            except WireError as error:
-                return unavailable(message, f"cannot send the request to the tracer: {error}")
+            outcome = await self._run(entry, tracer)
             if isinstance(outcome, Spoiled):
                 tracer.process.kill(death := Death(Reason.SPOILED, last_words=outcome.reason))
                 if (spoiled := spoiled + 1) > _SPOILED:
@@ -317,10 +310,13 @@ class Tracers:
     async def _run(self, entry: QueuedRequest, tracer: PooledTracer) -> Outcome[object] | Spoiled:
         """Run a request in a tracer, within the time of each stage."""
         process, message = tracer.process, entry.message
-        if entry.texts is not None:
-            tracer.send_overlays(entry.texts)
         process.file = message.executes.file if message.executes is not None else ""
-        process.send(self._slow.told(message))
+        try:
+            if entry.texts is not None:
+                tracer.send_overlays(entry.texts)
+            process.send(self._slow.told(message))
+        except WireError as error:
+            return unavailable(message, f"cannot send the request to the tracer: {error}")
         # After the request: the guardian wakes up and checks processes, which would delay it.
         process.busy()
         self._report_step(entry, tracer)
@@ -437,11 +433,7 @@ class Tracers:
             entry.settle(expected)
             return
         entry.tracer = tracer
-        outcome: Outcome[object] | Spoiled
-        try:
-            outcome = await self._run(entry, tracer)
-        except WireError as error:
-            outcome = unavailable(message, f"cannot send the request to the tracer: {error}")
+        outcome = await self._run(entry, tracer)
         if isinstance(outcome, Spoiled):
             tracer.process.kill(Death(Reason.SPOILED, last_words=outcome.reason))
         if isinstance(outcome, Spoiled) or is_internal(outcome):

@@ -27,8 +27,8 @@ class WarmImports:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._chunks: dict[str, Chunk] = {}
-        self._seen: dict[str, None] = {}
+        self._seen: dict[str, Chunk | None] = {}
+        """Import statements by id; `None` for those that are not repeated."""
 
     def add(self, message: Trace) -> bool:
         """Remember the imports of a successful request, and return whether any were new."""
@@ -36,20 +36,16 @@ class WarmImports:
         for chunk in message.chunks:
             if chunk.id in self._seen or not chunk.text.startswith(("import ", "from ")):
                 continue
-            self._seen[chunk.id] = None
             roots = (message.root, f"{message.root}/src", str(Path(message.file).parent))
-            if _imports_packages(chunk, roots):
-                self._chunks[chunk.id] = chunk
-                is_new = True
+            is_repeated = _imports_packages(chunk, roots)
+            self._seen[chunk.id] = chunk if is_repeated else None
+            is_new |= is_repeated
         while len(self._seen) > KEPT:
-            oldest = next(iter(self._seen))
-            del self._seen[oldest]
-            self._chunks.pop(oldest, None)
+            del self._seen[next(iter(self._seen))]
         return is_new
 
     def clear(self) -> None:
         """Forget all imports."""
-        self._chunks.clear()
         self._seen.clear()
 
     def request(self, id: int) -> Trace | None:
@@ -57,10 +53,10 @@ class WarmImports:
 
         It names no function; that it fails to find one does not matter.
         """
-        if not self._chunks:
+        chunks = tuple(chunk for chunk in self._seen.values() if chunk is not None)
+        if not chunks:
             return None
         file = str(Path(self._root, "<imports>"))
-        chunks = tuple(self._chunks.values())
         return Trace(id, file, MODULE, self._root, chunks, function="")
 
 

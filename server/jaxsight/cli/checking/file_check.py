@@ -32,11 +32,11 @@ from jaxsight.features.kernels.table import uncompiled
 from jaxsight.files import reading
 from jaxsight.files.reading import is_marked
 from jaxsight.projects.projects import SETTINGS_FILE
-from jaxsight.projects.sources import Sources
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
 from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.text import Position, Range
+from jaxsight.workers.results import Sources
 
 SYNTAX = "invalid-syntax"
 """Ruff's name; it is not a rule of jaxsight, so it cannot be selected or ignored."""

@@ -27,7 +27,6 @@ from jaxsight.files.cache_folder import CacheFolder
 from jaxsight.files.texts import Version, stamp_of
 from jaxsight.projects.project import Project
 from jaxsight.projects.python_discovery import package_folders
-from jaxsight.projects.sources import Sources
 from jaxsight.queries.choices import environment_of
 from jaxsight.recording import recorded_file
 from jaxsight.targets.target import Target
@@ -37,6 +36,7 @@ from jaxsight.wire.messages.inputs import EntryPoint
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.environments import CompilerEnvironment
+from jaxsight.workers.results import Sources
 
 log = logging.getLogger(__name__)
 

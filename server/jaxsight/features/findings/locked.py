@@ -16,7 +16,6 @@ from jaxsight.features.findings import failures
 from jaxsight.locks.differences import FactDifference
 from jaxsight.locks.facts import FactSources, ProgramFacts
 from jaxsight.locks.notation import LockSection
-from jaxsight.queries.choices import named_target
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
@@ -27,10 +26,10 @@ from jaxsight.rules.finding import Finding, finding_of
 from jaxsight.rules.jx502_changed_program.rule import RULE
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
-from jaxsight.targets.target import Target
+from jaxsight.targets.target import Target, parse
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.workers.compilation.queue import Urgency
+from jaxsight.workers.request_queue import Priority
 
 _TOGETHER = 3
 """Functions that are traced and compiled together: as of findings, a tracer keeps few traces."""
@@ -75,7 +74,7 @@ async def lockable(
     """
     if (document := await engine.documents.read(path)) is None:
         return []
-    chosen = [named_target(name) for name in targets] or [*engine.choices.targets(path)]
+    chosen = [parse(name) for name in targets] or [*engine.choices.targets(path)]
     turns = asyncio.Semaphore(_TOGETHER)
 
     async def of(subject: Subject, example_set: ExampleSet) -> list[LockableFunction]:
@@ -138,7 +137,7 @@ async def _compiled(
     found = []
     for target, section in zip(targets, sections, strict=True):
         there = await engine.traces.for_target(view, target)
-        result = await engine.programs.result(there, target, complete=True, urgency=Urgency.ASKED)
+        result = await engine.programs.result(there, target, complete=True, urgency=Priority.PERSON)
         facts, problem = None, ""
         if isinstance(result, Refused):
             problem = clause(f"not compiled: {result.trouble.message}", _LONGEST)

@@ -41,7 +41,7 @@ from jaxsight.targets.target import Target
 from jaxsight.wire.messages.compiling import Folding, Incomplete
 from jaxsight.wire.messages.replies import Compared, Traced
 from jaxsight.wire.messages.requests import Trace
-from jaxsight.workers.compilation.queue import Urgency
+from jaxsight.workers.request_queue import Priority
 from jaxsight.workers.results import Died
 
 FIXES: Mapping[str, Remedy] = Table(
@@ -285,7 +285,7 @@ class FixVerifier:
                 if is_measured and is_worth_measuring(outlined.folds):
                     folding = await compiling.folding(*how)
             with contextlib.suppress(TraceGone):
-                urgency = Urgency.UNSEEN
+                urgency = Priority.BACKGROUND
                 result = await compiling.get(*how, complete=complete, urgency=urgency)
         compiled = result.compiled if isinstance(result, Figures) else None
         if RULES[code].in_kernels is not None:

@@ -44,7 +44,7 @@ from jaxsight.text import units
 from jaxsight.text.markdown import escaped, markdown_table, prose
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.workers.compilation.queue import Urgency
+from jaxsight.workers.request_queue import Priority
 
 PATIENCE = 1.5
 """Seconds to wait for a new trace if there is a stale answer, a choice: later, nobody looks."""
@@ -220,7 +220,7 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
         if delay:
             await asyncio.sleep(delay)
         result_of = programs.with_temporaries if complete else programs.result
-        return await result_of(view, target, urgency=Urgency.ASKED)
+        return await result_of(view, target, urgency=Priority.PERSON)
 
     kernels, complete = (
         [asyncio.ensure_future(asked(target, complete=is_complete)) for target in targets]

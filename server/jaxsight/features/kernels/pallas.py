@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.located_figures import EquationRanges
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.targets.target import Target, memory_limits
+from jaxsight.targets.target import Target, memory_limits, parse
 from jaxsight.text.units import size
 from jaxsight.wire.program import SHARED, SMEM, VMEM, Body, KernelArray, PallasKernel, Step
 
@@ -37,7 +36,7 @@ async def called_kernels(engine: Engine, view: View, name: str | None) -> Called
         view: the function.
         name: the target's name, the project's by default.
     """
-    target = named_target(name) if name else engine.choices.target(view.answer.question.path)
+    target = parse(name) if name else engine.choices.target(view.answer.question.path)
     view = await engine.traces.for_target(view, target)
     outlined = await engine.programs.outline(view) if view.is_traced else None
     steps = list(_calls(outlined.program.body)) if outlined is not None else []

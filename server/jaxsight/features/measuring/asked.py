@@ -13,12 +13,11 @@ from typing import Final
 from jaxsight.features import named_function
 from jaxsight.features.measuring import shown
 from jaxsight.features.measuring.shown import MatchedTimes, ShownTimes, matched
-from jaxsight.queries.choices import named_target
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
 from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
 from jaxsight.queries.traces.located_answer import View
-from jaxsight.targets.target import Target
+from jaxsight.targets.target import Target, parse
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage
 
@@ -52,7 +51,7 @@ async def measured_function(
         LookupError: no such function or target, or it is not traced.
         NotMeasured: the target is not here, code may not run, it fails, or the user cancelled it.
     """
-    chosen = named_target(target) if target else engine.measurements.target(path)
+    chosen = parse(target) if target else engine.measurements.target(path)
     engine.measurements.check(path, chosen)
     view, result = await named_function.compiled_function(engine, path, function, chosen.name)
     if isinstance(result, Refused):
@@ -68,8 +67,10 @@ def last(engine: Engine, kernels: LocatedFigures) -> tuple[MatchedTimes, bool] |
 
     `None` if there is none for the kernels' target, or not of their program.
     """
-    found = engine.measurements.last(kernels.view, kernels.target)
-    return None if found is None else (matched(kernels, found.measurement), found.stale)
+    if (found := engine.measurements.last(kernels.view, kernels.target)) is None:
+        return None
+    measurement, is_stale = found
+    return matched(kernels, measurement), is_stale
 
 
 MEASURE: Final = "jaxsight.measure"

@@ -268,7 +268,7 @@ def shown_times(
         return None
     if not isinstance(kernels, LocatedFigures) or kernels.view.answer.key != view.answer.key:
         kernels = None
-    measurement = last.measurement
+    measurement, _ = last
     return ShownTimes(engine, view, measurement, kernels, measurement.answer.key != view.answer.key)
 
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 
 from jaxsight.examples.jax_use import JaxUse, is_program, may_be_traced
 from jaxsight.examples.sets import OutsideSet
-from jaxsight.projects.project import Project
+from jaxsight.projects.project import Observed, Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
-from jaxsight.queries.documents import Document, Observed, OpenDocuments, Subject, module_name
+from jaxsight.queries.documents import Document, OpenDocuments, Subject, module_name
 from jaxsight.queries.dry_runs import own_program
 from jaxsight.queries.dry_runs.found_calls import (
     FoundCalls,

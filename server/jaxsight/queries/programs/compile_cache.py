@@ -18,15 +18,16 @@ import contextlib
 import functools
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from jaxsight.compiler import folding
-from jaxsight.events import Event, Progress
+from jaxsight.events import Event
 from jaxsight.figures.figures import AnyFigures, Figures
 from jaxsight.queries.choices import environment_of
-from jaxsight.queries.long_work import end, forget
+from jaxsight.queries.long_work import end, forget, progress
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.programs.disk_cache import DiskCache, digest
 from jaxsight.queries.programs.located_figures import Refused
@@ -39,7 +40,7 @@ from jaxsight.wire.messages.replies import Failed, Lowered, LoweredChange
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.default_target import own_target
 from jaxsight.workers.compilation.environments import CompilerEnvironment, ends_early, identity
-from jaxsight.workers.compilation.queue import Urgency
+from jaxsight.workers.request_queue import Priority
 from jaxsight.workers.results import Died
 
 log = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ class CompileCache:
         lower: Lower,
         *,
         complete: bool,
-        urgency: Urgency = Urgency.ASKED,
+        urgency: Priority = Priority.PERSON,
     ) -> AnyFigures | Refused:
         """Return the result for an answer; lower and compile it if necessary.
 
@@ -227,7 +228,7 @@ class CompileCache:
                 whole = replace(request, complete=complete)
                 title = f"changes of {answer.question.subject.name} for {target.short}"
                 compilers = self.compilers.measuring(target, environment)
-                async with self._ticking(f"compile {name}", title), compilers as compile:
+                async with self._progress(name, title), compilers as compile:
                     search = Search(change, compile, whole, slow.seconds, bool(lowered.folds))
                     measured = replace(slow, savings=await search.savings())
                 await asyncio.to_thread(self.disk.put, name, measured)
@@ -303,7 +304,7 @@ class CompileCache:
         prepared: Prepared,
         *,
         complete: bool,
-        urgency: Urgency,
+        urgency: Priority,
     ) -> AnyFigures | Refused:
         """Return the result of compiling a program.
 
@@ -315,7 +316,7 @@ class CompileCache:
 
         async def compile(request: Compile) -> Compiled | Trouble:
             title = f"{answer.question.subject.name} for {target.short}"
-            async with self._ticking(f"compile {name}", title):
+            async with self._progress(name, title):
                 return await self.compilers.compile(target, environment, request, urgency)
 
         traps = [fold for fold in lowered.folds if fold.trap]
@@ -388,9 +389,7 @@ class CompileCache:
             if loop.time() > begin + _PATIENCE:
                 break
             await asyncio.sleep(_LOOK_AGAIN)
-        with contextlib.ExitStack() as locked:
-            if lock is not None:
-                locked.callback(lock.release)
+        with lock or contextlib.ExitStack() as locked:
             stored = await asyncio.to_thread(self.disk.get, name) if waited else None
             outcome = stored if stored is not None else await compile()
             if isinstance(outcome, Compiled):
@@ -423,7 +422,7 @@ class CompileCache:
             return recorded
         program, request, environment = prepared
         title = f"constant folding in {answer.question.subject.name} for {target.short}"
-        async with self._ticking(f"compile {name}", title):
+        async with self._progress(name, title):
             measured = await self.compilers.folding(target, environment, request)
         if isinstance(measured, Trouble):
             log.info("constant folding is not measured: %s", measured.message)
@@ -435,21 +434,10 @@ class CompileCache:
             await asyncio.to_thread(self.disk.put, program, compiled)
         return recorded
 
-    @contextlib.asynccontextmanager
-    async def _ticking(self, key: str, title: str) -> AsyncIterator[None]:
-        """Show progress while the body runs: the elapsed time, every second, once that is long."""
+    def _progress(self, name: str, title: str) -> AbstractAsyncContextManager[None]:
+        """Show the elapsed time of a compile while the body runs."""
 
-        async def tick() -> None:
-            await asyncio.sleep(LONG)
-            seconds = LONG
-            while True:
-                self.events.put_nowait(Progress(key, "Compiling", f"{title}… {seconds:.0f} s"))
-                await asyncio.sleep(1.0)
-                seconds += 1.0
+        def detail(seconds: float) -> str:
+            return f"{title}… {seconds:.0f} s"
 
-        ticking = asyncio.get_running_loop().create_task(tick())
-        try:
-            yield
-        finally:
-            ticking.cancel()
-            self.events.put_nowait(Progress(key, "Compiling", done=True))
+        return progress(self.events, f"compile {name}", "Compiling", detail, LONG)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import math
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -13,7 +12,8 @@ from typing import Any, Literal, TypeVar
 from jaxsight.figures.figures import AnyFigures
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import Attention, UserChoices
-from jaxsight.queries.memory import ByFunction, HeldResult, SessionMemory
+from jaxsight.queries.long_work import SharedWork
+from jaxsight.queries.memory import ByFunction, SessionMemory
 from jaxsight.queries.programs.compile_cache import CompileCache, TraceGone
 from jaxsight.queries.programs.disk_cache import DiskCache
 from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures, Refused
@@ -28,7 +28,7 @@ from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.replies import Failed, Outlined
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
-from jaxsight.workers.compilation.queue import Urgency
+from jaxsight.workers.request_queue import Priority
 from jaxsight.workers.results import Died
 
 T = TypeVar("T")
@@ -58,10 +58,8 @@ class Programs:
     _attention: Attention
     _compiling: CompileCache | None = None
     _unsaved: set[str] = field(default_factory=set)
-    _measuring: dict[tuple[str, str, _Measured], tuple[Answer, asyncio.Future[Any]]] = field(
-        default_factory=dict
-    )
-    """By file, function and what is measured: the answer that is."""
+    _measuring: SharedWork[tuple[str, str, _Measured, str], Any] = field(default_factory=SharedWork)
+    """By file, function, what is measured, and key of the answer that is."""
     _since: dict[ByFunction, list[float]] = field(default_factory=dict)
     """When the compiles that run now for the first target began, by file and function."""
 
@@ -95,7 +93,7 @@ class Programs:
     def edited(self, path: str) -> None:
         """Take note that the text of a file differs from the file."""
         self._unsaved.add(path)
-        self._stop_measuring(path, "slow")
+        self._measuring.cancel_if(lambda key: (key[0], key[2]) == (path, "slow"))
 
     def is_saved(self, path: str) -> bool:
         """Return whether a file's text was not edited since it was opened or saved."""
@@ -111,7 +109,7 @@ class Programs:
     def close(self, path: str) -> None:
         """Stop the measurements of a file that was closed."""
         self._unsaved.discard(path)
-        self._stop_measuring(path)
+        self._measuring.cancel(path)
 
     async def outline(self, view: View) -> Outlined | None:
         """Return the traced program as plain data.
@@ -142,7 +140,7 @@ class Programs:
         target: Target | None = None,
         *,
         complete: bool = False,
-        urgency: Urgency | None = None,
+        urgency: Priority | None = None,
     ) -> Compilation | None:
         """Return the result for a target, by default the first; `None` if it was not traced.
 
@@ -237,7 +235,7 @@ class Programs:
                 self._memory.saved.put((*key, result.target.name), result.compiled)
 
     async def with_temporaries(
-        self, view: View, target: Target | None = None, *, urgency: Urgency | None = None
+        self, view: View, target: Target | None = None, *, urgency: Priority | None = None
     ) -> Compilation | None:
         """Return the result for a target whose temporaries are known; see `result`."""
         target = target or self._choices.target(view.answer.question.path)
@@ -254,27 +252,26 @@ class Programs:
 
         An error, such as that of an unreachable host, is cached for a while.
         """
-        key = (view.answer.question.key, target.name, with_memory)
-        running = self._memory.held.get(key)
-        now = asyncio.get_running_loop().time()
-        if (
-            running is None
-            or running.answer is not view.answer
-            or running.ended + ERRORS_HELD < now
-        ):
+        key = view.answer.key, target.name, with_memory
+        held = self._memory.held
+        if (task := held.get(key)) is None:
             result_of = self.with_temporaries if with_memory else self.result
-            running = HeldResult(view.answer, asyncio.ensure_future(result_of(view, target)))
-            self._memory.held.put(key, running)
-        try:
-            result = await asyncio.shield(running.task)
-        except Exception:
-            self._memory.held.pop(key)
-            raise
-        lasting = result is not None and (not isinstance(result, Refused) or result.trouble.last)
-        if not lasting and running.ended == math.inf:
-            running.ended = asyncio.get_running_loop().time()
+            task = asyncio.create_task(result_of(view, target))
+            held.put(key, task)
+            task.add_done_callback(functools.partial(self._end_held, key))
+        result = await asyncio.shield(task)
         # An edit that only moved the function changes its places, not its answer.
         return LocatedFigures.at(view, result) if result is not None else None
+
+    def _end_held(self, key: tuple[str, str, bool], task: asyncio.Task[Compilation | None]) -> None:
+        """Drop a failure, and after a while a result that may be another one by then."""
+        drop = functools.partial(self._memory.held.pop, key)
+        if task.cancelled() or task.exception() is not None:
+            drop()
+        elif (result := task.result()) is None or (
+            isinstance(result, Refused) and not result.trouble.last
+        ):
+            asyncio.get_running_loop().call_later(ERRORS_HELD, drop)
 
     def kernels(self, view: View) -> LocatedFigures | None:
         """Return a function's kernels on the first target, without compiling it.
@@ -290,11 +287,7 @@ class Programs:
         last = self._memory.shown.get((path, view.subject.id))
         if last is None or last[1].target != target:
             return None
-        answer, result = last
-        located = self._traces.located(
-            answer, view.module, None, view.subject, view.failed, role="compiled"
-        )
-        return _compiled(located, result)
+        return self._earlier(view, *last, "compiled")
 
     def kernels_then(self, view: View, then: Answer, target: Target) -> LocatedFigures | None:
         """Return the kernels of an earlier answer about a function, in the current text.
@@ -304,9 +297,14 @@ class Programs:
         cached = self._memory.results.get((then.question.key, target.name))
         if cached is None or cached[0].key != then.key:
             return None
-        answer, result = cached
+        return self._earlier(view, *cached, "measured")
+
+    def _earlier(
+        self, view: View, answer: Answer, result: AnyFigures | Refused, role: str
+    ) -> LocatedFigures | None:
+        """Return the kernels of an earlier answer about a function, in the current text."""
         located = self._traces.located(
-            answer, view.module, None, view.subject, view.failed, role="measured"
+            answer, view.module, None, view.subject, view.failed, role=role
         )
         return _compiled(located, result)
 
@@ -325,9 +323,7 @@ class Programs:
         """Return whether a function is not compiled yet, and its kernels are likely known soon."""
         key = view.answer.question.path, view.subject.id
         seconds = self._memory.until_kernels.get(key)
-        if view.stale or seconds is None or seconds > patience:
-            return False
-        if not view.is_traced:
+        if view.stale or seconds is None or seconds > patience or not view.is_traced:
             return False
         return not self.is_compiled(view, self._choices.target(view.answer.question.path))
 
@@ -386,33 +382,20 @@ class Programs:
         A measurement of another answer is cancelled.
         """
         interpreter = self._projects.of(view.answer.question.path).interpreter
-        key = view.answer.question.path, view.subject.id, kind
-        running = self._measuring.get(key)
-        if running is not None and running[0] is not view.answer:
-            running[1].cancel()
-            running = None
+        key = view.answer.question.path, view.subject.id, kind, view.answer.key
+        self._measuring.cancel_if(lambda each: each[:3] == key[:3] and each != key)
         if measure is None or interpreter is None:
             return None
-        if running is None:
-            measuring = asyncio.ensure_future(measure(interpreter.path))
-            running = self._measuring[key] = view.answer, measuring
-        task: asyncio.Future[T] = running[1]
-        await asyncio.wait([task])
-        if self._measuring.get(key) is running:
-            del self._measuring[key]
-        ended = task.cancelled() or isinstance(task.exception(), TraceGone)
-        return None if ended else task.result()
-
-    def _stop_measuring(self, path: str | None = None, kind: _Measured | None = None) -> None:
-        """Cancel the measurements of a file, or of all files, of one kind or of all."""
-        for key, (_, task) in list(self._measuring.items()):
-            if path in (None, key[0]) and kind in (None, key[2]):
-                task.cancel()
-                self._measuring.pop(key)
+        with contextlib.suppress(TraceGone):
+            result: T | None = await self._measuring.get(
+                key, functools.partial(measure, interpreter.path)
+            )
+            return result
+        return None
 
     async def aclose(self) -> None:
         """Cancel all work, and end the compilers."""
-        self._stop_measuring()
+        self._measuring.cancel()
         if self._compiling is not None:
             await self._compiling.aclose()
 

@@ -131,7 +131,7 @@ class Proposals:
                 self._memory.proposals.put(key, outcome)
             return outcome
 
-        return await self._running.get(key, path, attempt)
+        return await self._running.get(key, attempt)
 
     async def import_ahead(self) -> None:
         """Import what infers and tries proposals."""

@@ -35,7 +35,7 @@ class SizeExplorer:
 
     _projects: Projects
     _memory: SessionMemory
-    running: SharedWork[str, Explored] = field(default_factory=SharedWork)
+    running: SharedWork[tuple[str, str], Explored] = field(default_factory=SharedWork)
     _seconds: dict[str, float] = field(default_factory=dict)
 
     def known(self, answer: Answer) -> Explored | None:
@@ -55,7 +55,7 @@ class SizeExplorer:
         if (known := self._memory.sizes.get((answer.question.unit, key))) is not None:
             return known
         exploring = functools.partial(self._explore, answer, answer.reply, key, with_names)
-        return await self.running.get(key, answer.question.path, exploring) or Explored()
+        return await self.running.get((answer.question.path, key), exploring) or Explored()
 
     async def _explore(self, answer: Answer, first: Traced, key: str, with_names: bool) -> Explored:
         question = answer.question

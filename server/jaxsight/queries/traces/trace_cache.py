@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from jaxsight.files.texts import Texts
 from jaxsight.queries.long_work import forget
@@ -29,11 +29,8 @@ one, which is shown as stale, and not an endless wait for a file that changes al
 Reply = Traced | Failed | Cancelled | Died
 
 
-class TracesQuestion(Protocol):
-    """Traces the function of a question."""
-
-    async def __call__(self, question: Question, haste: Haste) -> Reply:
-        """Return the reply; the priority may rise while the request waits."""
+TracesQuestion = Callable[[Question, Haste], Awaitable[Reply]]
+"""Traces the function of a question; the priority may rise while the request waits."""
 
 
 class Superseded(Exception):

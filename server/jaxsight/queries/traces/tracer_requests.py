@@ -6,7 +6,6 @@ trace again.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Callable
@@ -14,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Protocol, TypeVar
 
-from jaxsight.events import Progress
 from jaxsight.projects.project import Project
+from jaxsight.queries.long_work import progress
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.source.module import Module
@@ -28,7 +27,6 @@ from jaxsight.wire.messages.replies import (
     LoweredChange,
     Outlined,
     Shown,
-    Stage,
     Traced,
 )
 from jaxsight.wire.messages.requests import (
@@ -42,7 +40,6 @@ from jaxsight.wire.messages.requests import (
     Sourcerize,
     TransformedSource,
 )
-from jaxsight.workers.compilation.queue import Urgency
 from jaxsight.workers.request_queue import CurrentStep, Haste, Priority
 from jaxsight.workers.results import HOW_TO_RUN_AGAIN, Died, Outcome
 
@@ -153,15 +150,15 @@ async def _executed(
     project: Project, question: Question, request: Request[R], haste: Haste
 ) -> Outcome[R]:
     """Send a request that executes a question's slice, and show its progress if it takes long."""
-    progress = _Progress(project, question, haste)
-    try:
-        return await project.ask(
-            request,
-            priority=haste,
-            on_stage=progress.stage,
-        )
-    finally:
-        progress.end()
+    key = f"{question.path}:{question.subject.name}:{question.key}"
+    began = time.time()
+
+    def detail(seconds: float) -> str:
+        return waits(project, question.path, haste, began).reason
+
+    title = f"Tracing {question.subject.name}"
+    async with progress(project.events, key, title, detail, LONG):
+        return await project.ask(request, priority=haste)
 
 
 async def _about(
@@ -188,21 +185,16 @@ async def show(
     return None if is_gone or isinstance(reply, Cancelled) else reply
 
 
-_PRIORITIES = {
-    Urgency.ASKED: Priority.PERSON,
-    Urgency.SEEN: Priority.SCREEN,
-    Urgency.UNSEEN: Priority.BACKGROUND,
-}
-
-
 async def lower(
-    client: AnswersRequests, answer: Answer, target: Target, *, urgency: Urgency = Urgency.UNSEEN
+    client: AnswersRequests,
+    answer: Answer,
+    target: Target,
+    *,
+    urgency: Priority = Priority.BACKGROUND,
 ) -> Lowered | Failed | Died | None:
     """Return a traced function as StableHLO, or the error; `None` if the trace is gone."""
     platform, capability = target.platform, target.capability
-    reply = await _about(
-        client, answer, lambda id: Lower(NEW, id, platform, capability), _PRIORITIES[urgency]
-    )
+    reply = await _about(client, answer, lambda id: Lower(NEW, id, platform, capability), urgency)
     is_gone = isinstance(reply, Failed) and reply.failure.stage != "lower"
     return None if is_gone or isinstance(reply, Cancelled) else reply
 
@@ -222,36 +214,3 @@ async def outline(client: AnswersRequests, answer: Answer) -> Outlined | None:
     """Return a traced program as plain data; `None` if the trace is gone."""
     reply = await _about(client, answer, lambda id: Outline(NEW, id))
     return reply if isinstance(reply, Outlined) else None
-
-
-class _Progress:
-    """Shows the progress of a trace that takes long: its step, or what it waits for."""
-
-    def __init__(self, project: Project, question: Question, haste: Haste) -> None:
-        self._project = project
-        self._path = question.path
-        self._haste = haste
-        self._key = f"{question.path}:{question.subject.name}:{question.key}"
-        self._title = f"Tracing {question.subject.name}"
-        self._detail = ""
-        self._since = time.time()
-        self._timer = asyncio.get_running_loop().call_later(LONG, self._look)
-
-    def stage(self, stage: Stage) -> None:
-        if self._detail:
-            self._show()
-
-    def end(self) -> None:
-        self._timer.cancel()
-        if self._detail:
-            self._project.events.put_nowait(Progress(self._key, self._title, done=True))
-
-    def _look(self) -> None:
-        self._show()
-        self._timer = asyncio.get_running_loop().call_later(LONG, self._look)
-
-    def _show(self) -> None:
-        detail = waits(self._project, self._path, self._haste, self._since).reason
-        if detail != self._detail:
-            self._detail = detail
-            self._project.events.put_nowait(Progress(self._key, self._title, detail))

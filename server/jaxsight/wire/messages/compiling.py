@@ -1,6 +1,6 @@
 """Messages between the server and a compiler, framed like the tracer's (`jaxsight.wire.frames`).
 
-A compiler starts with `Ready`, then answers each `Compile` with exactly one `Compiled` or
+A compiler starts with `Hello`, then answers each `Compile` with exactly one `Compiled` or
 `NotCompiled` with the same `id`.
 It compiles one program at a time. A `Cancel` ends a compile where XLA can end, with `NotCompiled`;
 to stop it at once, the server kills the process.
@@ -235,18 +235,4 @@ class NotCompiled:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A compiler's handshake; `problem` is the reason why it cannot compile."""
-
-    version: int
-    python: str
-    executable: str
-    jaxlib: str = ""
-    stablehlo: str = ""
-    """The newest StableHLO version that it reads."""
-    problem: str = ""
-    pid: int = 0
-
-
-FromCompiler = Ready | Compiled | NotCompiled
+FromCompiler = Compiled | NotCompiled

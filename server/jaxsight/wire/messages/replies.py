@@ -25,9 +25,9 @@ VERSION = 27
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The tracer's handshake, after it has imported jax.
+    """The handshake of a tracer, after it has imported jax, or of a compiler.
 
-    `problem` is the reason why it cannot trace (`jax` may be empty then).
+    `problem` is the reason why it cannot trace or compile (`jax` may be empty then).
     """
 
     version: int

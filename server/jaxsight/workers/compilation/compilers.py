@@ -27,7 +27,14 @@ from jaxsight.targets.own import busy
 from jaxsight.targets.target import CPU, Target
 from jaxsight.text import units
 from jaxsight.wire.frames import WireError
-from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, NotCompiled, Refusal
+from jaxsight.wire.messages.compiling import (
+    COMPILER_VERSION,
+    Compile,
+    Compiled,
+    Folding,
+    NotCompiled,
+    Refusal,
+)
 from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Cancel
 from jaxsight.workers.compilation import remote
@@ -38,10 +45,11 @@ from jaxsight.workers.compilation.environments import (
     ends_early,
     variables,
 )
-from jaxsight.workers.compilation.queue import Queue, Urgency
 from jaxsight.workers.limits import Limits
+from jaxsight.workers.output import nowhere
 from jaxsight.workers.own_python import ROOT, tracer_environment
-from jaxsight.workers.process import CompilerProcess
+from jaxsight.workers.process import TracerProcess
+from jaxsight.workers.request_queue import Priority, Queue
 from jaxsight.workers.results import Death, Reason, signal_name
 
 log = logging.getLogger(__name__)
@@ -102,7 +110,7 @@ class _Worker:
     rest: float
     """Seconds of idleness after which its process is ended."""
     queue: Queue = field(default_factory=Queue)
-    process: CompilerProcess | None = None
+    process: TracerProcess | None = None
     idle: asyncio.TimerHandle | None = None
     start: float = GRACE
     """Seconds that its process took to start."""
@@ -112,7 +120,7 @@ class _Worker:
 class _Job:
     """One caller's request, or several in turn."""
 
-    urgency: Urgency = Urgency.ASKED
+    urgency: Priority = Priority.PERSON
     id: int = 0
     """The request that the process works on; 0 while the job waits for its turn."""
     begin: float = 0.0
@@ -163,7 +171,7 @@ class Compilers:
         target: Target,
         environment: CompilerEnvironment,
         request: Compile,
-        urgency: Urgency = Urgency.ASKED,
+        urgency: Priority = Priority.PERSON,
     ) -> Compiled | Trouble:
         """Compile a program.
 
@@ -222,7 +230,7 @@ class Compilers:
         worker: _Worker,
         request: Compile,
         deadline: float,
-        urgency: Urgency = Urgency.ASKED,
+        urgency: Priority = Priority.PERSON,
     ) -> Compiled | Trouble:
         """Compile a program; cancelling the caller stops that, unless it ends soon."""
         job = _Job(urgency)
@@ -291,7 +299,7 @@ class Compilers:
         On another machine, the version is not known before.
         """
         worker = self._worker(target, environment)
-        async with worker.queue.turn(Urgency.ASKED):
+        async with worker.queue.turn(Priority.PERSON):
             process = self._process(worker)
             # Shielded: cancelling a caller must not cancel what others await.
             hello = await asyncio.shield(process.ready)
@@ -419,7 +427,7 @@ class Compilers:
             job.id = 0
         return await asyncio.shield(process.death)
 
-    def _process(self, worker: _Worker) -> CompilerProcess:
+    def _process(self, worker: _Worker) -> TracerProcess:
         if worker.process is not None and worker.process.alive:
             return worker.process
         log.info("starting a compiler for %s", worker.target.name)
@@ -432,17 +440,18 @@ class Compilers:
             confined_for = worker.environment.python  # which a workspace may have made
         loop = asyncio.get_running_loop()
         begin = loop.time()
-        process = worker.process = CompilerProcess(
+        process = worker.process = TracerProcess(
             worker.command,
             environment=environment,
             first=first,
             confined_for=confined_for,
             folder=ROOT,
             limits=self._limits,
-            locate=lambda path, chunk: None,
+            locate=nowhere,
             on_output=lambda process, text: log.debug(
                 "compiler %d: %s", process.pid, text.rstrip()
             ),
+            version=COMPILER_VERSION,
         )
 
         def note_start(ready: asyncio.Future[Hello | None]) -> None:

@@ -26,7 +26,8 @@ from jaxsight.targets.own.devices import own_device
 from jaxsight.targets.target import CPU, Target, names
 from jaxsight.text.terminal import instruction
 from jaxsight.wire import frames
-from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled, Ready
+from jaxsight.wire.messages.compiling import Compile, Compiled, NotCompiled
+from jaxsight.wire.messages.replies import Hello
 from jaxsight.workers.child import ChildProcess
 from jaxsight.workers.own_python import OwnPython, booted, with_packages
 
@@ -288,6 +289,6 @@ class DirectCompiler(ChildProcess):
             for message in self._frames.feed(data):
                 if isinstance(message, Compiled | NotCompiled):
                     return message
-                if isinstance(message, Ready) and message.problem:
+                if isinstance(message, Hello) and message.problem:
                     raise NoCompiler(message.problem)
         raise NoCompiler(f"the compiler exited with status {self.status()}")
