@@ -31,6 +31,8 @@ from jaxsight import __version__
 TRACING = frozenset({"ask", "check", "kernels", "lock", "show", "sourcerize", "sweep"})
 """The commands that a server runs (`cli/resident/`). `measure` wants a quiet process of its own."""
 NO_SERVER = "--no-server"
+_OF_TERMINAL = {"--help", "-h", "--socket", "--stop"}
+"""Options of `server` with which it is no language server."""
 
 
 def main() -> None:
@@ -38,11 +40,7 @@ def main() -> None:
     match sys.argv[1:]:
         case ["--version"]:
             print(f"jaxsight {__version__}")
-        case ["server", *options] if {"--socket", "--stop"} & {*options}:
-            from jaxsight.cli.resident.server import main as serve_commands
-
-            sys.exit(serve_commands(options))
-        case ["server", *options] if "--help" not in options:
+        case ["server", *options] if not _OF_TERMINAL & {*options}:
             from jaxsight.lsp.server import main as serve
 
             sys.exit(serve(options))

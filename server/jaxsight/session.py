@@ -3,17 +3,18 @@
 One `Session` lives in a server process (and in each run of the terminal's commands). It does not
 depend on LSP and does not import JAX. State is in `queries/`, policy and words are in `features/`;
 here both are put together, for answers that an editor shows: tests of the protocol put another
-session in its place. What needs only the engine, such as the view of a named function, is a
-function of its feature, which the terminal calls with `session.engine`. Nothing blocks: slow work
-is awaited, work that an edit makes obsolete is cancelled, and earlier answers are shown meanwhile,
-marked as stale.
+session in its place. What only the terminal needs of the engine, such as the view of a named
+function, is a function of its feature, which it calls with `session.engine`. Nothing blocks: slow
+work is awaited, work that an edit makes obsolete is cancelled, and earlier answers are shown
+meanwhile, marked as stale.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from jaxsight import extensions
 from jaxsight.events import Consent, Event
@@ -26,15 +27,15 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
 from jaxsight.features.measuring.asked import AskedMeasurements
-from jaxsight.features.model import Action, Completion, Hint, Hover, Lens, Panel, VirtualText
+from jaxsight.features.model import Action, Lens, VirtualText
 from jaxsight.features.panel import panel
 from jaxsight.features.proposals import actions as proposing
 from jaxsight.features.recording.actions import UntilSeen
-from jaxsight.features.setup.targets import Installer, Offers, targets
+from jaxsight.features.setup.targets import Installer, targets
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.engine import Engine
-from jaxsight.source.text import Edit, Position, Range
+from jaxsight.source.text import Position, Range
 from jaxsight.wire.messages.requests import JAXPR, TransformedSource
 
 if TYPE_CHECKING:  # few sessions need these: the server holds 2 MiB less
@@ -59,26 +60,23 @@ class Session:
         self.installer = Installer(self.engine, self._retry)
         self.background = Background(self.engine, self._look_for_decisions)
         self.events: asyncio.Queue[Event] = self.engine.events
+        # What needs only the engine; tests of the protocol put other answers in their places.
+        self.hover = partial(hover, self.engine)
+        self.hints = partial(hints, self.engine)
+        self.report = partial(findings, self.engine)
+        self.resolve = partial(code_actions.resolve, self.engine)
+        self.completions = partial(completion.completions, self.engine)
+        self.panel = partial(panel, self.engine)
+        self.offers = partial(targets, self.engine)
+        self.keep_proposed = partial(proposing.keep_proposed, self.engine)
 
     # Folders, settings and consent
 
     def configure(
-        self,
-        roots: Sequence[str],
-        editor: Mapping[str, object],
-        *,
-        trusted: bool | None = None,
-        editor_python: Mapping[str, str] | None = None,
-        editor_by_root: Mapping[str, Mapping[str, object]] | None = None,
+        self, roots: Sequence[str], editor: Mapping[str, object], **of_client: Any
     ) -> None:
         """Take the editor's folders and settings; see `Projects.configure`."""
-        if self.engine.projects.configure(
-            roots,
-            editor,
-            trusted=trusted,
-            editor_python=editor_python,
-            editor_by_root=editor_by_root,
-        ):
+        if self.engine.projects.configure(roots, editor, **of_client):
             self._outdate()
 
     async def decide(self, consent: Consent, answer: str | None) -> None:
@@ -152,22 +150,6 @@ class Session:
 
     # What an editor shows
 
-    async def hover(self, path: str, position: Position) -> Hover | None:
-        """Return the hover of the function with example inputs, or expression, at a position."""
-        return await hover(self.engine, path, position)
-
-    async def hints(
-        self, path: str, range: Range | None = None, *, wait: bool = False
-    ) -> list[Hint]:
-        """Return the inlay hints in a range; with `wait`, when all of them are current."""
-        return await hints(self.engine, path, range, wait=wait)
-
-    async def report(
-        self, path: str, *, patience: float | None = None, kernels: bool | None = None
-    ) -> Findings:
-        """Return all findings of a file, with what the verification of fixes needs."""
-        return await findings(self.engine, path, patience=patience, kernels=kernels)
-
     def start_fixes(self, path: str, report: Findings) -> None:
         """Begin to verify fixes of a file's findings, unless the text has changed."""
         document = self.engine.documents.get(path)
@@ -194,14 +176,6 @@ class Session:
         return await code_actions.actions(
             self.engine, self._fixing, self.extensions.values(), path, range
         )
-
-    async def resolve(self, path: str, pending: str) -> tuple[Edit, ...]:
-        """Return the edits of a pending action; raise `LookupError` if there are none."""
-        return await code_actions.resolve(self.engine, path, pending)
-
-    async def completions(self, path: str, position: Position) -> list[Completion]:
-        """Return completions inside a section of example inputs; none elsewhere."""
-        return await completion.completions(self.engine, path, position)
 
     async def show(
         self,
@@ -237,10 +211,6 @@ class Session:
         for file in self.engine.documents.by_path:
             self.engine.waiting.refresh(file)
         return profile.FUNCTION
-
-    async def panel(self, path: str, where: Position | str) -> Panel | None:
-        """Return the panel's data for the function at a position or with a name, if any."""
-        return await panel(self.engine, path, where)
 
     async def drawn_sweep(
         self, path: str, function: str, sizes: Sequence[str], figure: str
@@ -289,19 +259,11 @@ class Session:
         self.engine.choices.choose_target(name)
         self._retry()
 
-    async def offers(self, path: str) -> Offers:
-        """Return the targets that can be chosen for a file, and what each needs."""
-        return await targets(self.engine, path)
-
     async def show_proposed(self, path: str, function: str, *, hide: bool = False) -> None:
         """Trace a function with proposed inputs, or no longer; raise `LookupError` without any."""
         await proposing.show_proposed(self.engine, path, function, hide=hide)
         self.engine.waiting.refresh(path)
         self.background.schedule(path)
-
-    async def keep_proposed(self, path: str, function: str) -> Action:
-        """Return the action that writes proposed inputs; raise `LookupError` without any."""
-        return await proposing.keep_proposed(self.engine, path, function)
 
     # Life
 

@@ -11,8 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxsight.lsp.early_engine import EngineAhead
-from jaxsight.lsp.server import serve
+from jaxsight.lsp.server import EngineAhead, serve
 from tests.lsp.fake_session import FakeSession
 
 CLIENTS = Path(__file__).parent / "clients"

@@ -7,8 +7,8 @@ import sys
 
 _IMPORTED = """
 import sys
-import jaxsight.lsp.server
-import jaxsight.lsp.early_engine
+from jaxsight.lsp.server import Configuration, EngineAhead
+EngineAhead(Configuration({}))
 print(*sys.modules)
 """
 

@@ -11,8 +11,6 @@ FOLDERS = frozenset({"cli", "features", "lsp", "projects", "queries", "settings"
 PRINTS = frozenset({"cli/output/printing.py", "settings/documentation.py", "lsp/server.py"})
 """The second writes our own documentation, the last the address that it listens on."""
 PRINTING = frozenset({"print_exc", "echo", "secho", "Console", "from_markup"})
-WARMUP = "lsp/warmup.py"
-"""Makes one of each before anybody asks, and sends none."""
 ONLY_THERE = {
     "ShowMessageParams": {"lsp/context.py"},
     "ShowMessageRequestParams": {
@@ -51,7 +49,7 @@ def _of_module(module: Module) -> Iterator[Offender]:
             message = f"calls `{called}`; print with `cli/output/printing.py`"
             yield Offender(module.path, call.lineno, message)
         places = ONLY_THERE.get(called, {name})
-        if name not in places and name != WARMUP:
+        if name not in places:
             message = f"makes a `{called}`, as only {', '.join(sorted(places))} may"
             yield Offender(module.path, call.lineno, message)
     for line, imported in module.imports():

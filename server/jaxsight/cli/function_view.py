@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +12,7 @@ from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError, or_nearest
 from jaxsight.cli.output.notes import print_inputs, print_notes
 from jaxsight.cli.output.printing import Printer, print_document, print_json, print_markdown, styled
+from jaxsight.cli.output.reports.text import LINE_END
 from jaxsight.cli.sources.arguments import Address
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import caveats, inputs
@@ -24,7 +24,6 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.text.inert import one_line, visible
 from jaxsight.wire.messages.replies import Traced
 
-LINE_END = re.compile(r"\r\n|\r|\n")
 HINT_GAP = 2
 """Least number of spaces between a line of the source and its shapes: one would look like code."""
 ALIGNED_WIDTH = 76

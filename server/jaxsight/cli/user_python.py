@@ -28,13 +28,7 @@ def user_interpreter(python: str | None, path: Path | None = None) -> str:
     path = path or Path.cwd()
     trusted = trust_paths([path])
     projects = Projects(trusted.trust)
-    projects.configure(
-        trusted.roots,
-        {"python": python} if python else {},
-        trusted=None,
-        editor_python={},
-        editor_by_root={},
-    )
+    projects.configure(trusted.roots, {"python": python} if python else {})
     file = path.absolute() if path.is_file() else path.absolute() / SETTINGS_FILE
     project = projects.of(str(file))
     if project.interpreter is None or project.held_back:

@@ -8,44 +8,37 @@ documents of their own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from jaxsight.features import caveats
+from jaxsight.features import caveats, inputs
+from jaxsight.features.caveats import commented, marked
+from jaxsight.features.findings.findings import findings
 from jaxsight.features.inputs import header
+from jaxsight.features.measuring import shown
 from jaxsight.features.measuring.shown import ShownTimes, shown_times
-from jaxsight.features.model import Panel
+from jaxsight.features.model import Panel, VirtualText
 from jaxsight.features.named_function import compiled_function
+from jaxsight.features.virtual_documents.show import compiled_document, show
 from jaxsight.figures.panel import Json, PanelTimes, panel_record
+from jaxsight.figures.record import fields
+from jaxsight.figures.summary import estimated_time, kernel_figure, launch_figure, temporary_memory
 from jaxsight.queries.documents import subject_at
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.programs.located_figures import Compilation, LocatedFigures, Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
+from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
+from jaxsight.text import units
+from jaxsight.text.inert import one_line, visible
 from jaxsight.wire.messages.compiling import Compiled
+from jaxsight.wire.messages.requests import JAXPR, STABLEHLO, TransformedSource
 from jaxsight.workers.request_queue import Priority
 
 if TYPE_CHECKING:
     from jaxsight.features.sweeps import DrawnSweep
-
-
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-
-from jaxsight.features import inputs
-from jaxsight.features.caveats import commented, marked
-from jaxsight.features.findings.findings import findings
-from jaxsight.features.measuring import shown
-from jaxsight.features.model import VirtualText
-from jaxsight.features.virtual_documents.show import compiled_document, show
-from jaxsight.figures.record import fields
-from jaxsight.figures.summary import estimated_time, kernel_figure, launch_figure, temporary_memory
-from jaxsight.source.module import Module
-from jaxsight.text import units
-from jaxsight.text.inert import one_line, visible
-from jaxsight.wire.messages.requests import JAXPR, STABLEHLO, TransformedSource
 
 
 async def panel(engine: Engine, path: str, where: Position | str) -> Panel | None:

@@ -304,16 +304,24 @@ async def drawn_sweep(
             if (size := parse(text)) is None:
                 raise BadSizes(f"invalid sizes {text!r}; write e.g. {suggested or 'B=1..64'}")
             swept.append(size)
-        found = await sweep(engine, path, function, swept)
-        curves = picture([found], table.FIGURES[figure])
+        shown = drawn(await sweep(engine, path, function, swept), figure)
     except (LookupError, BadSizes) as error:
         return DrawnSweep(suggested, names, trouble=str(error.args[0]))
-    columns = [size.name for size in swept] + [each.column for each in table.columns(found)]
+    return replace(shown, suggested=suggested, sizes=names)
+
+
+def drawn(found: Sweep, figure: str) -> DrawnSweep:
+    """Return a sweep with the curves of a figure.
+
+    Raises:
+        LookupError: no point has this figure.
+    """
+    curves = picture([found], table.FIGURES[figure])
     return DrawnSweep(
-        suggested,
-        names,
+        "",
+        tuple(size.name for size in found.swept),
         curves,
-        tuple(columns),
+        table.titles(found),
         tuple(table.rows(found)),
         tuple(table.remarks(found)),
     )

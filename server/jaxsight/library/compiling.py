@@ -20,7 +20,6 @@ from jaxsight.workers.compilation.default_target import own_target
 if TYPE_CHECKING:
     from jax.stages import Traced
 
-    from jaxsight.targets.target import Target
     from jaxsight.wire.messages.requests import SeenDevice
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import html
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jaxsight.drawing import kernel_picture
@@ -382,17 +382,8 @@ def collectives(graph: Graph, lines: Callable[[Kernel], list[str]]) -> Iterator[
     """Yield the collectives of a program in its order."""
     for kernel in graph.collectives:
         if (collective := kernel.collective) is not None:
-            yield CollectiveFigures(
-                kind=collective.kind,
-                bytes=collective.bytes,
-                groups=collective.groups,
-                axes=collective.axes,
-                inserted=collective.inserted,
-                is_async=collective.is_async,
-                reduction=collective.reduction,
-                runs=kernel.runs,
-                lines=tuple(lines(kernel)),
-            )
+            own = tuple(lines(kernel))
+            yield CollectiveFigures(**asdict(collective), runs=kernel.runs, lines=own)
 
 
 def specs(named: Iterable[tuple[str, Chosen]]) -> dict[str, PartitionSpec]:

@@ -96,8 +96,7 @@ class SweepResult:
 
 def _text(sweep: Sweep) -> str:
     """Return the table of a function, and what follows from it."""
-    figures = [figure.column for figure in table.columns(sweep)]
-    rows = [(*(size.name for size in sweep.swept), *figures), *table.rows(sweep)]
+    rows = [table.titles(sweep), *table.rows(sweep)]
     title = f"{sweep.function} on {sweep.target}"
     return "\n".join([title, *aligned(rows, "r" * len(rows[0])), *table.remarks(sweep)])
 

@@ -51,7 +51,7 @@ from jaxsight.timeline import mark
 if TYPE_CHECKING:
     from cattrs import Converter
 
-    from jaxsight.lsp.early_engine import EngineAhead
+    from jaxsight.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +214,8 @@ class JaxsightServer(LanguageServer):
 
     protocol: JaxsightProtocol
 
-    def __init__(self, engine: EngineAhead, configuration: Configuration) -> None:
+    def __init__(self, make_session: Callable[[], Session], configuration: Configuration) -> None:
+        """Create a connection; `make_session` is called once `initialize` has been answered."""
         json_converter = converter()
         super().__init__(
             "jaxsight",
@@ -223,7 +224,7 @@ class JaxsightServer(LanguageServer):
             protocol_cls=JaxsightProtocol,
             converter_factory=lambda: json_converter,
         )
-        self._engine = engine
+        self._make_session = make_session
         self.context = context = ClientContext(self, json_converter, configuration)
         diagnostics = Diagnostics(context)
         self._virtual_documents = documents = VirtualDocuments(context)
@@ -260,7 +261,7 @@ class JaxsightServer(LanguageServer):
     def _start_engine(self) -> None:
         context = self.context
         try:
-            context.session = self._engine.session()
+            context.session = self._make_session()
             self.attend = context.session.attend
             context.apply_configuration()
         except Exception:

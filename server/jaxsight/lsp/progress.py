@@ -56,10 +56,7 @@ class ProgressBars:
 
     async def _run(self, token: str, title: str, steps: asyncio.Queue[Progress]) -> None:
         bar = self._context.connection.work_done_progress
-        try:
-            await bar.create_async(token)
-        except JsonRpcException as error:
-            log.info("client rejected progress reports: %s", error)
+        if not await _is_created(self._context, token):
             return
         step = await steps.get()
         begin = types.WorkDoneProgressBegin(
@@ -72,6 +69,16 @@ class ProgressBars:
                 bar.report(token, types.WorkDoneProgressReport(message=notice(step.detail) or None))
         bar.end(token, types.WorkDoneProgressEnd(message=notice(step.detail) or None))
         bar.tokens.pop(token, None)
+
+
+async def _is_created(context: ClientContext, token: str) -> bool:
+    """Ask the client for a progress bar, and return whether it shows one."""
+    try:
+        await context.connection.work_done_progress.create_async(token)
+    except JsonRpcException as error:
+        log.info("client rejected progress reports: %s", error)
+        return False
+    return True
 
 
 class CancellableBar:
@@ -118,17 +125,11 @@ class CancellableBar:
 async def cancellable(context: ClientContext, title: str) -> AsyncIterator[CancellableBar]:
     """Show a progress bar for a command, if the client shows progress."""
     progress = context.connection.work_done_progress
-    token = f"jaxsight/{uuid.uuid4()}" if context.client.shows_progress else ""
-    try:
-        if token:
-            await progress.create_async(token)
-    except JsonRpcException as error:
-        log.info("client rejected progress reports: %s", error)
-        token = ""
-    bar = CancellableBar(context, token)
-    if not token:
-        yield bar
+    token = f"jaxsight/{uuid.uuid4()}"
+    if not context.client.shows_progress or not await _is_created(context, token):
+        yield CancellableBar(context)
         return
+    bar = CancellableBar(context, token)
 
     def ended(future: Future[object]) -> None:
         if future.cancelled():

@@ -28,13 +28,12 @@ from jaxsight.lsp.loop_watch import LoopWatch, SlowTurns
 from jaxsight.lsp.transport.streams import (
     ANNOUNCE,
     ByteSink,
-    ByteSource,
-    Inbox,
     JsonObject,
     Outbox,
     claim_stdio,
     introduction,
     read_descriptor,
+    receive,
 )
 from jaxsight.text.inert import Formatter
 from jaxsight.timeline import mark
@@ -42,8 +41,8 @@ from jaxsight.timeline import mark
 if TYPE_CHECKING:
     import argparse
 
-    from jaxsight.lsp.early_engine import EngineAhead
     from jaxsight.lsp.language_server import JaxsightServer
+    from jaxsight.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +87,7 @@ def main(
     elif arguments not in ([], ["--stdio"]):
         options = _parser().parse_args(arguments)
         trust, tcp = options.trust, options.tcp
-    factory = engine_factory or partial(_engine, trust=trust)
+    factory = engine_factory or partial(EngineAhead, trust=trust)
     watched = (watch or LoopWatch(SlowTurns())).loop
     if tcp is not None:
         host, port = tcp
@@ -107,25 +106,14 @@ def main(
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the options, whose help is that of `cli/commands/server.py`."""
     import argparse
 
-    parser = argparse.ArgumentParser(
-        prog="jaxsight server", description="Start the language server on stdio."
-    )
-    parser.add_argument("--stdio", action="store_true", help="use stdio (the default)")
-    parser.add_argument(
-        "--tcp",
-        metavar="HOST:PORT",
-        type=_address,
-        help="listen for one client on a TCP port instead",
-    )
-    parser.add_argument(
-        "--trust",
-        choices=("ask", "opened", "always", "never", "editor"),
-        default="",
-        help="whether to run code in folders without a decision; opened: in those that the client "
-        "opens; editor: the client decides",
-    )
+    parser = argparse.ArgumentParser("jaxsight server")
+    parser.add_argument("--stdio", action="store_true")
+    parser.add_argument("--tcp", metavar="HOST:PORT", type=_address)
+    policies = ("ask", "opened", "always", "never", "editor")
+    parser.add_argument("--trust", choices=policies, default="")
     return parser
 
 
@@ -138,21 +126,42 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _engine(configuration: Configuration, trust: str) -> EngineAhead:
-    with cached_bytecode(file_for("projects"), dataclasses):
-        from jaxsight.lsp.early_engine import EngineAhead
+class EngineAhead:
+    """An engine whose tracers start before the client gets the answer to `initialize`.
 
-    return EngineAhead(configuration, trust)
+    They start while the server still imports its own modules. Only `projects` is imported for that;
+    the rest takes as long again, and is imported after `initialize` has been answered.
+    """
+
+    def __init__(self, configuration: Configuration, trust: str = "") -> None:
+        """Start tracers; `trust` is the policy that the server was started with, if any."""
+        with cached_bytecode(file_for("projects"), dataclasses):
+            from jaxsight.projects.projects import Projects
+            from jaxsight.trust import Trust
+        self._projects = Projects(Trust.of_user(trust))
+        self._session: Session | None = None
+        configuration.apply(self._projects)
+        self._projects.start_ahead()
+
+    def session(self) -> Session:
+        """Import the rest of the engine, and return it with the tracers that have been started."""
+        with cached_bytecode(file_for("session"), dataclasses):
+            from jaxsight.session import Session
+        self._session = Session(self._projects)
+        return self._session
+
+    async def aclose(self) -> None:
+        """Stop everything that was started."""
+        await (self._session or self._projects).aclose()
 
 
 async def serve(
-    source: ByteSource,
+    source: asyncio.StreamReader,
     outbox: ByteSink,
     engine_factory: EngineFactory,
 ) -> int:
     """Serve one client over a pair of streams, and return the exit status of the protocol."""
-    inbox = Inbox(source)
-    first = await introduction(inbox, outbox)
+    first = await introduction(source, outbox)
     if first is None:
         return 1
     configuration = _configuration(first)
@@ -160,11 +169,11 @@ async def serve(
     try:
         await asyncio.to_thread(_import_server)
         while first["method"] == ANNOUNCE:
-            first = await introduction(inbox, outbox)
+            first = await introduction(source, outbox)
             if first is None:
                 return 1
             configuration = _configuration(first)
-        return await _converse(first, inbox, outbox, engine, configuration)
+        return await _converse(first, source, outbox, engine, configuration)
     finally:
         try:
             await asyncio.wait_for(engine.aclose(), _LAST_WORK)
@@ -186,18 +195,18 @@ def _import_server() -> None:
 
 async def _converse(
     first: dict[str, object],
-    inbox: Inbox,
+    source: asyncio.StreamReader,
     outbox: ByteSink,
     engine: EngineAhead,
     configuration: Configuration,
 ) -> int:
     from jaxsight.lsp.language_server import JaxsightServer
 
-    server = JaxsightServer(engine, configuration)
+    server = JaxsightServer(engine.session, configuration)
     server.protocol.set_writer(outbox)
     # Watch before reading: the client's process may exit as soon as it gets an answer.
     watching = asyncio.ensure_future(_client_gone(configuration.client_process))
-    reading = asyncio.ensure_future(_read(first, inbox, server))
+    reading = asyncio.ensure_future(_read(first, source, server))
     try:
         await asyncio.wait((reading, watching), return_when=asyncio.FIRST_COMPLETED)
         if reading.done():
@@ -209,10 +218,10 @@ async def _converse(
         server.end_background()
 
 
-async def _read(first: JsonObject, inbox: Inbox, server: JaxsightServer) -> None:
+async def _read(first: JsonObject, source: asyncio.StreamReader, server: JaxsightServer) -> None:
     """Handle messages, starting with `first`, until the server stops or the stream ends."""
     server.protocol.take(first)
-    while server.exit_code is None and (body := await inbox.receive()) is not None:
+    while server.exit_code is None and (body := await receive(source)) is not None:
         server.attend()
         server.protocol.receive(body)
 
@@ -233,7 +242,7 @@ def _alive(process: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass  # of another user
     return True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -355,22 +356,19 @@ def _traced(call: MagicCall) -> Any:
     return traceable.trace(*call.args, **call.kwargs)
 
 
-class _usage_errors:
-    """Has IPython print the message of what users can mend, without a traceback."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if error is None:
-            return
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Have IPython print the message of what users can mend, without a traceback."""
+    try:
+        yield
+    except _mendable() as error:
         from IPython.core.error import UsageError
 
-        if isinstance(error, tuple(_mendable())):
-            raise UsageError(str(error)) from None
+        raise UsageError(str(error)) from None
 
 
-def _mendable() -> Iterator[type[Exception]]:
-    """Yield the errors whose message is all that a user needs."""
+def _mendable() -> tuple[type[Exception], ...]:
+    """Return the errors whose message is all that a user needs."""
     from jaxsight.library.compiling import CannotCompile
     from jaxsight.library.measuring import NotHere
     from jaxsight.measuring.programs import CannotMeasure
@@ -378,4 +376,4 @@ def _mendable() -> Iterator[type[Exception]]:
     from jaxsight.sweeps.points import BadSizes
     from jaxsight.targets.target import UnknownTarget
 
-    yield from (BadLine, BadSizes, CannotCompile, CannotMeasure, CannotShow, NotHere, UnknownTarget)
+    return (BadLine, BadSizes, CannotCompile, CannotMeasure, CannotShow, NotHere, UnknownTarget)

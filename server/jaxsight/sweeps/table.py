@@ -165,6 +165,11 @@ def columns(sweep: Sweep) -> list[SweptFigure]:
     return [figure for name, figure in FIGURES.items() if name not in absent]
 
 
+def titles(sweep: Sweep) -> tuple[str, ...]:
+    """Return the titles of the columns: the sizes, then the figures."""
+    return (*(size.name for size in sweep.swept), *(each.column for each in columns(sweep)))
+
+
 def rows(sweep: Sweep) -> Iterator[tuple[str, ...]]:
     """Yield the row of each point: its sizes, and its figures, or in their place the problem."""
     figures = columns(sweep)

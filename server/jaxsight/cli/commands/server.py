@@ -14,6 +14,7 @@ def server(
     socket: bool = False,
     idle: float = IDLE,
     stop: bool = False,
+    descriptor: int | None = None,
 ) -> None:
     """Start the language server on stdio (run by editors).
 
@@ -25,11 +26,12 @@ def server(
         socket: Run the commands of this environment instead, for the next.
         idle (SECONDS): With [cyan]--socket[/cyan]: seconds without a command to end after.
         stop: End your servers for commands.
+        descriptor:
     """
-    if socket or stop:  # as `__main__` does before this is imported
-        from jaxsight.cli.resident.server import main as serve_commands
+    if stop or socket:
+        from jaxsight.cli.resident import server as resident
 
-        sys.exit(serve_commands(["--stop"] if stop else ["--socket", "--idle", str(idle)]))
+        sys.exit(resident.stop() if stop else resident.serve(idle, descriptor))
     from jaxsight.lsp.server import main
 
     sys.exit(main([*(["--tcp", tcp] if tcp else []), *(["--trust", trust] if trust else [])]))

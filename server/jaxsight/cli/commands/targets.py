@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import rich_click as click
@@ -16,31 +15,10 @@ from jaxsight.cli.user_python import user_interpreter
 from jaxsight.targets.target import Target, counted, names, parse
 from jaxsight.text.inert import one_line
 from jaxsight.workers.compilation import environments, installation
-from jaxsight.workers.compilation.default_target import (
-    State,
-    default_target,
-    own_target,
-    target_state,
-)
+from jaxsight.workers.compilation.default_target import default_target, own_target, target_state
 
 _SEVERAL = 8
 """The number of devices of the examples in JSON: the GPUs of one DGX or HGX server."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListedTarget:
-    """A target and its state: `ready`, `needs` (to be installed) or `cannot`, with details.
-
-    `several` is the name of the target for 8 devices. `default` says why it is the default target;
-    it is empty for all others.
-    """
-
-    target: str
-    several: str
-    title: str
-    state: State
-    detail: str
-    default: str
 
 
 Platform = Annotated[str, "(cuda|tpu):"]
@@ -65,7 +43,7 @@ def _list_targets(python: str | None, as_json: bool) -> int:
     default = default_target(jax, plugins, os.environ)
     states = [_target_state(name, jax, plugins, default) for name in names()]
     if as_json:
-        print_json([asdict(state) for state in states])
+        print_json(states)
         return 0
     printer = Printer(wrap=True)
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -73,8 +51,8 @@ def _list_targets(python: str | None, as_json: bool) -> int:
         table.add_column(title, no_wrap=title == "target")
     colours = {"ready": "green", "needs": "yellow", "cannot": "dim"}
     for state in states:
-        ready = (state.state, colours[state.state])
-        table.add_row(*cells(state.target, state.title, ready, state.detail))
+        ready = (state["state"], colours[state["state"]])
+        table.add_row(*cells(state["target"], state["title"], ready, state["detail"]))
     printer.print(table)
     environment = f"JAX {one_line(jax)} in {one_line(interpreter)}."
     chosen = f"Default target: {default.name} ({one_line(default.why_default)})."
@@ -123,14 +101,23 @@ def remove(platform: Platform) -> int:
     return 0
 
 
-def _target_state(name: str, jax: str, plugins: tuple[str, ...], default: Target) -> ListedTarget:
-    """Return the state of a target for programs lowered by a version of JAX with its plugins."""
+def _target_state(name: str, jax: str, plugins: tuple[str, ...], default: Target) -> dict[str, str]:
+    """Return the state of a target for programs lowered by a version of JAX with its plugins.
+
+    It is `ready`, `needs` (to be installed) or `cannot`. `several` is the name of the target for 8
+    devices. `default` says why it is the default target; it is empty for all others.
+    """
     target = own_target(parse(name), os.environ)
     known = target_state(target, jax, plugins)
     why = default.why_default if target == default else ""
-    return ListedTarget(
-        name, counted(target, _SEVERAL), target.title, known.state, known.detail, why
-    )
+    return {
+        "target": name,
+        "several": counted(target, _SEVERAL),
+        "title": target.title,
+        "state": known.state,
+        "detail": known.detail,
+        "default": why,
+    }
 
 
 def _jax(python: str) -> tuple[str, tuple[str, ...]]:

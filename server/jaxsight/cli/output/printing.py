@@ -273,22 +273,15 @@ def write_file(path: Path, content: bytes) -> None:
 
 def _replace(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{os.urandom(8).hex()}.jaxsight")
-    descriptor = os.open(
-        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    )
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(temporary, flags, 0o666)  # less the umask
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask())
+        if path.exists():
+            temporary.chmod(stat.S_IMODE(path.stat().st_mode))
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-
-
-def _umask() -> int:
-    """Return the umask, which can only be read by setting it."""
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return umask

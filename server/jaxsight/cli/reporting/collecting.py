@@ -24,32 +24,23 @@ from jaxsight.features.kernels.table import record
 from jaxsight.features.measuring.asked import measured_function
 from jaxsight.features.named_function import compiled_function, name_sizes
 from jaxsight.features.panel import ReportedFunction, merged, swept_record
-from jaxsight.features.sweeps import DrawnSweep, sweep
+from jaxsight.features.sweeps import drawn, sweep
 from jaxsight.figures.panel import Json
 from jaxsight.figures.program_notes import change
 from jaxsight.queries.measurements import NotMeasured
 from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
-from jaxsight.sweeps import table
-from jaxsight.sweeps.picture import picture
 from jaxsight.sweeps.points import BadSizes, SweptSize
 from jaxsight.text.inert import one_line
-
-
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
-    """What is collected of each function."""
-
-    targets: Sequence[str] = ()
-    swept: Sequence[SweptSize] = ()
-    measured: bool = False
-    set_name: str | None = None
 
 
 @dataclass(slots=True)
 class Report:
     """A report; `data` is `Embedded` of the panel's `messages.ts`."""
 
-    options: ReportOptions
+    targets: Sequence[str]
+    swept: Sequence[SweptSize]
+    measured: bool
+    set_name: str | None
     entries: list[Json] = field(default_factory=list)
     findings: list[Json] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
@@ -100,7 +91,7 @@ class Report:
         errors: Printer,
     ) -> int:
         text, path = address.read(), str(address.path)
-        traced = await trace_view(run, address, self.options.set_name, errors)
+        traced = await trace_view(run, address, self.set_name, errors)
         if traced is None:
             self.is_partial = True
             self.remarks.append(one_line(f"{address.function}{side.suffix} cannot be traced"))
@@ -109,11 +100,11 @@ class Report:
         await run.get(name_sizes(run.session.engine, view))
         name = f"{shown_file(address.path)}{side.suffix}"
         findings: dict[str, list[str]] = {}
-        for at, target in enumerate(self.options.targets or (None,)):
+        for at, target in enumerate(self.targets or (None,)):
             run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
             if target is not None:
                 run.session.choose_target(target)
-            if self.options.measured and target_is_here(target):
+            if self.measured and target_is_here(target):
                 await self._measure(run, address, target)
             view, result = await run.get_by_name(
                 compiled_function(run.session.engine, path, address.function, target, complete=True)
@@ -126,7 +117,7 @@ class Report:
                 errors.labelled(where, "bold", result.trouble.message)
             called = await run.get_by_name(called_kernels(run.session.engine, view, target))
             entry = await run.get_by_name(found.entry())
-            if self.options.swept:
+            if self.swept:
                 entry["swept"] = await self._sweep(run, address, target)
             known: Json = {"pallas_kernels": pallas.record(called), "inputs": inputs.record(view)}
             known["python"] = run.python(address.path)
@@ -148,7 +139,7 @@ class Report:
     def _add(self, findings: Mapping[str, Sequence[str]]) -> None:
         """Add findings, with the targets of those that not all targets have."""
         for text, targets in findings.items():
-            in_all = len(targets) == max(1, len(self.options.targets))
+            in_all = len(targets) == max(1, len(self.targets))
             self.findings.append({**json.loads(text), "targets": [] if in_all else targets})
 
     async def _measure(self, run: CommandRun, address: Address, target: str | None) -> None:
@@ -163,19 +154,13 @@ class Report:
     async def _sweep(self, run: CommandRun, address: Address, target: str | None) -> Json | None:
         """Return `Swept` of the panel's `messages.ts`."""
         run.show_step(f"compiling {address.function} with other sizes")
-        swept = self.options.swept
         try:
             path, function = str(address.path), address.function
-            sweeping = sweep(run.session.engine, path, function, swept, target, largest=False)
-            found = await run.get_by_name(sweeping)
-            curves = picture([found], table.FIGURES["temp"])
+            sweeping = sweep(run.session.engine, path, function, self.swept, target, largest=False)
+            return swept_record(drawn(await run.get_by_name(sweeping), "temp"))
         except (BadSizes, LookupError, CommandError) as error:
             self.remarks.append(one_line(f"{address.function} was not swept: {error}"))
             return None
-        names = tuple(size.name for size in swept)
-        columns = (*names, *(each.column for each in table.columns(found)))
-        rows, remarks = tuple(table.rows(found)), tuple(table.remarks(found))
-        return swept_record(DrawnSweep("", names, curves, columns, rows, remarks))
 
 
 def target_is_here(target: str | None) -> bool:

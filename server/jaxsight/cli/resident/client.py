@@ -133,10 +133,8 @@ def _run_there(connection: socket.socket, arguments: list[str]) -> int:
         "umask": mask,
     }
     with connection:
-        descriptors, opened = _standard_streams()
-        socket.send_fds(connection, [json.dumps(request).encode() + b"\n"], descriptors)
-        for descriptor in opened:
-            os.close(descriptor)
+        # Where one of them is closed, this fails, and the command runs here.
+        socket.send_fds(connection, [json.dumps(request).encode() + b"\n"], (0, 1, 2))
         connection.settimeout(None)
         is_interrupted = False
         while True:
@@ -161,16 +159,3 @@ def _run_there(connection: socket.socket, arguments: list[str]) -> int:
     text = "the server for commands ended; run the command again"
     Printer(stderr=True).labelled("error", "bold red", text)
     return _UNUSABLE
-
-
-def _standard_streams() -> tuple[list[int], list[int]]:
-    """Return the descriptors of stdin, stdout and stderr, and those of them opened here."""
-    descriptors, opened = [], []
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:  # closed: what would be read or written goes nowhere
-            number = os.open(os.devnull, os.O_RDWR)
-            opened.append(number)
-        descriptors.append(number)
-    return descriptors, opened

@@ -9,7 +9,6 @@ A client asks for a command line, and says where it runs.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
@@ -185,28 +184,25 @@ def _streams(descriptors: Sequence[int]) -> Iterator[None]:
                 stream.close()
 
 
-def main(argv: Sequence[str]) -> int:
-    """Run `jaxsight server` with `--socket` or `--stop`; return the exit status."""
-    parser = argparse.ArgumentParser(prog="jaxsight server")
-    parser.add_argument("--socket", action="store_true")
-    parser.add_argument("--stop", action="store_true")
-    parser.add_argument("--idle", type=float, default=place.IDLE)
-    parser.add_argument("--descriptor", type=int)
-    options = parser.parse_args(argv)
-    if options.stop:
-        folder, ended = place.folder(), 0
-        for socket_path in folder.glob(f"*{place.ENDING}") if folder is not None else ():
-            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
-                client.settimeout(_ENDING)
-                client.connect(str(socket_path))
-                if client.recv(len(ACCEPTED)) == ACCEPTED:
-                    client.send(STOP)
-                    client.recv(1)  # until the server has closed it
-                    ended += 1
-        Printer().print(f"ended {count(ended, 'server')}")
-        return 0
-    if options.descriptor is not None:
-        listener = socket.socket(fileno=options.descriptor)
+def stop() -> int:
+    """End the user's servers; return the exit status."""
+    folder, ended = place.folder(), 0
+    for socket_path in folder.glob(f"*{place.ENDING}") if folder is not None else ():
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(_ENDING)
+            client.connect(str(socket_path))
+            if client.recv(len(ACCEPTED)) == ACCEPTED:
+                client.send(STOP)
+                client.recv(1)  # until the server has closed it
+                ended += 1
+    Printer().print(f"ended {count(ended, 'server')}")
+    return 0
+
+
+def serve(idle: float, descriptor: int | None) -> int:
+    """Serve commands on a new socket, or on that of a descriptor; return the exit status."""
+    if descriptor is not None:
+        listener = socket.socket(fileno=descriptor)
         listener.set_inheritable(False)
     else:
         path = place.socket_path()
@@ -220,7 +216,7 @@ def main(argv: Sequence[str]) -> int:
     from jaxsight.cli.app import app
 
     with listener, contextlib.suppress(KeyboardInterrupt):
-        ResidentServer(listener, options.idle, app).serve()
+        ResidentServer(listener, idle, app).serve()
     return 0
 
 

@@ -10,9 +10,11 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate, groupby
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from jaxsight.cli import git
@@ -129,7 +131,11 @@ def _write(where: Path, commit: str, folder: Path) -> None:
         # Links come last, and none is written below another one, which no tree of git's own has.
         blobs = [each for each in files if each.mode.startswith("100")]
         links = [each for each in files if each.mode == "120000"]
-        for some in _portions([*blobs, *links]):
+        written = [*blobs, *links]
+        ends = accumulate(each.size for each in written)
+        numbered = ((end // _AT_ONCE, file) for end, file in zip(ends, written, strict=True))
+        for _, portion in groupby(numbered, itemgetter(0)):
+            some = [file for _, file in portion]
             contents = git.contents(where, [each.object for each in some])
             for file, content in zip(some, contents, strict=True):
                 path = beside / file.path
@@ -156,19 +162,6 @@ def _is_inside(path: str) -> bool:
     return bool(parts) and not any(
         part.lower() in unusual or (os.name == "nt" and set(part) & set("\\:")) for part in parts
     )
-
-
-def _portions(files: Sequence[git.TreeFile]) -> Iterator[list[git.TreeFile]]:
-    portion: list[git.TreeFile] = []
-    size = 0
-    for file in files:
-        if portion and size + file.size > _AT_ONCE:
-            yield portion
-            portion, size = [], 0
-        portion.append(file)
-        size += file.size
-    if portion:
-        yield portion
 
 
 def _forget(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +25,8 @@ class Cells:
 
     def of_line(self, line: int) -> tuple[int, int]:
         """Return the cell of a line of the text (from 0), and the line in it."""
-        cell, first = self.numbers[0], self.first_lines[0]
-        for number, start in zip(self.numbers, self.first_lines, strict=True):
-            if start <= line:
-                cell, first = number, start
-        return cell, line - first
+        at = max(bisect_right(self.first_lines, line) - 1, 0)
+        return self.numbers[at], line - self.first_lines[at]
 
     def place(self, line: int) -> str:
         """Return `12` for a line of a file (from 0), `cell 3:2` for one of a notebook."""

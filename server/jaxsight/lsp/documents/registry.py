@@ -71,10 +71,6 @@ class Notebook:
         """The text for the engine."""
         return "".join(self._text_of(key) + "\n" for key in self.keys)
 
-    def view(self, key: str, units: Units) -> DocumentWindow | None:
-        """Return the window of a cell, or `None` if there is no such Python cell."""
-        return next((view for view in self.views(units) if uri_key(view.uri) == key), None)
-
     def views(self, units: Units) -> list[DocumentWindow]:
         """Return the windows of all Python cells."""
         views = []
@@ -149,8 +145,8 @@ class ClientDocuments:
         key = uri_key(uri)
         if (document := self._documents.get(key)) is not None:
             return DocumentWindow(document, self.units)
-        views = (notebook.view(key, self.units) for notebook in self._notebooks.values())
-        return next(filter(None, views), None)
+        cells = (cell for each in self._notebooks.values() for cell in each.views(self.units))
+        return next((cell for cell in cells if uri_key(cell.uri) == key), None)
 
     def views(self, path: str) -> list[DocumentWindow]:
         """Return all windows on an engine document: one for a file, one per cell for a notebook."""
@@ -162,10 +158,3 @@ class ClientDocuments:
     def window(self, path: str, where: Range) -> DocumentWindow | None:
         """Return the window in which a range of an engine document begins."""
         return next((view for view in self.views(path) if view.holds(where)), None)
-
-    @property
-    def paths(self) -> list[str]:
-        """Paths of the open engine documents."""
-        notebooks = [notebook.path for notebook in self._notebooks.values()]
-        files = [document.path for document in self._documents.values()]
-        return list(dict.fromkeys(files + notebooks))

@@ -7,6 +7,7 @@ Beyond the standard, a client may send `jaxsight/trust` `{"trusted"}` and `jaxsi
 from __future__ import annotations
 
 import asyncio
+import linecache
 import logging
 from collections.abc import Mapping
 from functools import partial
@@ -18,7 +19,6 @@ from jaxsight.lsp.configuration import SECTION
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.uris import path_of, uri_of
 from jaxsight.lsp.features.programs.registration import registrations as programs
-from jaxsight.lsp.warmup import warm_converter
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +49,6 @@ async def initialized(context: ClientContext, params: types.InitializedParams) -
     registrations += programs(context.client)
     if registrations:
         context.start(_register(context, registrations), "registering capabilities")
-    warming = warm_converter(context.connection.protocol, context.converter)
-    context.start(warming, "warming the converter")
     context.start(_import_ahead(context), "importing ahead")
     await ask_settings(context)
 
@@ -59,6 +57,7 @@ async def _import_ahead(context: ClientContext) -> None:
     """Import what the first shapes do not need, once they are there or wait for JAX."""
     await asyncio.sleep(_FIRST_SHAPES)
     await context.session.import_ahead()
+    linecache.clearcache()  # attrs and cattrs put 2 MiB of generated methods there
 
 
 async def _register(context: ClientContext, registrations: list[types.Registration]) -> None:

@@ -43,14 +43,6 @@ _LAST_WORDS = 0.5
 """Seconds to wait at the end for a client to read the pending output; see `server._LAST_WORK`."""
 
 
-class ByteSource(Protocol):
-    """The stream that `Inbox` reads, such as `asyncio.StreamReader`."""
-
-    async def readline(self) -> bytes: ...
-
-    async def readexactly(self, n: int) -> bytes: ...
-
-
 class ByteSink(Protocol):
     """The stream that answers are written to, such as `asyncio.StreamWriter`."""
 
@@ -59,45 +51,39 @@ class ByteSink(Protocol):
     def close(self) -> None: ...
 
 
-class Inbox:
-    """The incoming stream, message by message."""
+async def receive(source: asyncio.StreamReader) -> bytes | None:
+    """Return the body of the next message, or `None` at the end of the stream.
 
-    def __init__(self, source: ByteSource) -> None:
-        self._source = source
-
-    async def receive(self) -> bytes | None:
-        """Return the body of the next message, or `None` at the end of the stream.
-
-        If headers are invalid (perhaps because the previous length was wrong), reading continues at
-        the next valid ones.
-        """
-        await asyncio.sleep(0)  # tasks of the previous message start first
-        length, line = 0, b"\n"
-        while line:
+    If headers are invalid (perhaps because the previous length was wrong), reading continues at
+    the next valid ones.
+    """
+    await asyncio.sleep(0)  # tasks of the previous message start first
+    length, line = 0, b"\n"
+    while line:
+        try:
+            line = await source.readline()
+        except ValueError:  # longer than the stream's buffer, which has been cleared
+            line = b"\n"
+        if (match := _CONTENT_LENGTH.search(line)) is not None:
+            length = int(match[1])
+            if length > LENGTH_LIMIT:
+                log.warning("a message of %d bytes exceeds %d bytes", length, LENGTH_LIMIT)
+                length = 0
+        elif length and not line.strip():
             try:
-                line = await self._source.readline()
-            except ValueError:  # longer than the stream's buffer, which has been cleared
-                line = b"\n"
-            if (match := _CONTENT_LENGTH.search(line)) is not None:
-                length = int(match[1])
-                if length > LENGTH_LIMIT:
-                    log.warning("a message of %d bytes exceeds %d bytes", length, LENGTH_LIMIT)
-                    length = 0
-            elif length and not line.strip():
-                try:
-                    return await self._source.readexactly(length)
-                except asyncio.IncompleteReadError:
-                    return None
-        return None
+                return await source.readexactly(length)
+            except asyncio.IncompleteReadError:
+                return None
+    return None
 
 
-async def introduction(inbox: Inbox, outbox: ByteSink) -> JsonObject | None:
+async def introduction(source: asyncio.StreamReader, outbox: ByteSink) -> JsonObject | None:
     """Return the request `initialize`, or the announcement of it.
 
     Returns `None` if the stream ends or the client exits. Other requests are answered with an
     error, and other notifications are dropped.
     """
-    while (body := await inbox.receive()) is not None:
+    while (body := await receive(source)) is not None:
         try:
             message = decode(body)
             match message:

@@ -10,7 +10,7 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.output.printing import Printer, write_file
 from jaxsight.cli.parameters import Allow, InputsChoice, Python, SetName, Targets, WhichInputs
 from jaxsight.cli.reporting.anonymous import anonymous, own_names
-from jaxsight.cli.reporting.collecting import Report, ReportOptions, shown_file, sides
+from jaxsight.cli.reporting.collecting import Report, shown_file, sides
 from jaxsight.page import embedded
 from jaxsight.sweeps.points import BadSizes, SweptSize, combined, parse
 from jaxsight.text.inert import one_line
@@ -66,7 +66,7 @@ async def report(
 
         return report_run(functions, output, python, anonymize=anonymize)
     errors = Printer(stderr=True)
-    found = Report(ReportOptions(targets or (), _swept(sweep or ()), measured, set_name))
+    found = Report(targets or (), _swept(sweep or ()), measured, set_name)
     wanted = sides(functions, against or ())
     for number, side in enumerate(wanted):
         paths = {address.path for address in side.addresses}

@@ -151,7 +151,7 @@ def _print(printer: Printer, found: Sweep) -> None:
     printer.print()
     figures = table.columns(found) if any(point.is_compiled for point in found.points) else []
     if figures:
-        columns = [size.name for size in found.swept] + [figure.column for figure in figures]
+        columns = table.titles(found)
         printing.print_rows(printer, columns, table.rows(found), "r" * len(columns))
         printer.print()
     for line in table.remarks(found):

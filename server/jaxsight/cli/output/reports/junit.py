@@ -21,7 +21,6 @@ def as_junit(reported: Sequence[Reported], examined: Sequence[ExaminedFile] = ()
     otherwise. A finding outside of these functions is a test case with the name of its rule.
     """
     root = ElementTree.Element("testsuites", name="jaxsight")
-    totals = {"tests": 0, "failures": 0, "skipped": 0}
     for path in dict.fromkeys(
         [*(each.path for each in examined), *(each.path for each in reported)]
     ):
@@ -32,12 +31,9 @@ def as_junit(reported: Sequence[Reported], examined: Sequence[ExaminedFile] = ()
         for each in reported:
             if each.path == path:
                 cases.add_finding(each)
-        suite = cases.suite()
-        root.append(suite)
-        for name in totals:
-            totals[name] += int(suite.get(name, "0"))
-    for name, number in totals.items():
-        root.set(name, str(number))
+        root.append(cases.suite())
+    for name in ("tests", "failures", "skipped"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
