@@ -50,7 +50,7 @@ class Session:
     def __init__(self, projects: Projects | None = None) -> None:
         """Create a session; pass `projects` to start their tracers before the session exists."""
         self.engine = Engine(projects if projects is not None else Projects())
-        self._fixing = FixScheduler.of(self.engine)
+        self._fixing = FixScheduler(self.engine)
         self.extensions: dict[str, EditorExtension] = {
             name: extensions.part(name, "editor").extend(self.engine)
             for name in extensions.of_editors()

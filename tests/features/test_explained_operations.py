@@ -21,9 +21,9 @@ from jaxsight.features.explained_operations.table import (
     operations,
     similar,
 )
+from jaxsight.features.printed_programs.editor_views import tokens
 from jaxsight.features.printed_programs.program import HLO, JAXPR, STABLEHLO
 from jaxsight.features.printed_programs.read import read
-from jaxsight.features.printed_programs.tokens import tokens
 from jaxsight.tracer.programs.jaxpr_text import whole
 
 LONGEST = 130

@@ -44,20 +44,19 @@ def test_devices_with_the_same_part_share_a_cell() -> None:
 def test_the_first_axis_of_a_dimension_is_the_major_one() -> None:
     shown = layout(MESH, (("model", "data"),))
     assert shown is not None
-    assert shown.cells == (((0,), (4,), (1,), (5,), (2,), (6,), (3,), (7,)),)
+    assert shown == (((0,), (4,), (1,), (5,), (2,), (6,), (3,), (7,)),)
 
 
 def test_a_mesh_may_have_its_devices_in_another_order() -> None:
     shown = layout(Mesh((("data", 2),), devices=(1, 0)), (("data",),))
     assert shown is not None
-    assert shown.cells == (((1,), (0,)),)
+    assert shown == (((1,), (0,)),)
 
 
 def test_of_more_dimensions_the_divided_ones_are_drawn() -> None:
     shown = layout(MESH, ((), ("data",), (), ("model",)))
     assert shown is not None
-    assert shown.dimensions == (1, 3)
-    assert [len(row) for row in shown.cells] == [4, 4]
+    assert [len(row) for row in shown] == [4, 4]
 
 
 def test_a_picture_of_many_devices_is_at_most_12_lines_high() -> None:

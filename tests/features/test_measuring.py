@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.measuring import shown
-from jaxsight.features.measuring.asked import last, measured_function
+from jaxsight.features.measuring.asked import measured_function
 from jaxsight.features.measuring.shown import record
 from jaxsight.features.named_function import compiled_function, view_of
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
@@ -136,9 +136,9 @@ async def test_a_changed_function_makes_its_times_stale(session: Session, model:
     async def shown() -> bool:
         _, kernels = await compiled_function(session.engine, path, "block", complete=True)
         assert isinstance(kernels, LocatedFigures)
-        found = last(session.engine, kernels)
+        found = session.engine.measurements.last(kernels.view, kernels.target)
         assert found is not None
-        return found[1]
+        return found.stale
 
     await measured_function(session.engine, path, "block", limits=FEW)
     assert not await shown()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.printed_programs import jaxpr, outline
+from jaxsight.features.printed_programs import editor_views, jaxpr
 from jaxsight.features.printed_programs.read import read
 from jaxsight.session import Session
 from jaxsight.source.text import Position
@@ -83,7 +83,7 @@ async def test_a_list_of_kernels_has_sections_that_fold(opened: tuple[Session, s
     )
     listed = sum(int(count) for count in re.findall(r"^# .* · (\d+) kernel", text, re.MULTILINE))
     assert listed == sum(line.startswith("  kernel ") for line in lines)
-    folds = outline.folds(read("kernels", text))
+    folds = editor_views.folds(read("kernels", text))
     assert {lines[fold.first] for fold in folds} >= {
         line for line in sections if " · 1 kernel · " not in line
     }
@@ -95,7 +95,7 @@ async def test_a_jaxpr_has_sections_that_fold(opened: tuple[Session, str]) -> No
     lines = shown.text.split("\n")
     program = jaxpr.read(shown.text)
     sections: dict[str, list[str]] = {}
-    for fold in outline.folds(program):
+    for fold in editor_views.folds(program):
         section = sections.setdefault(lines[fold.first].strip(), [])
         section += lines[fold.first : fold.last + 1]
     assert any("dot_general" in line for line in sections["# loss/Block.forward/attention"])

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.extend.core import Literal
 
-from jaxsight.features.printed_programs import navigation, outline
-from jaxsight.features.printed_programs.navigation import calls
+from jaxsight.features.printed_programs import editor_views
+from jaxsight.features.printed_programs.editor_views import calls, tokens
 from jaxsight.features.printed_programs.program import (
     FUNCTION,
     LANGUAGES,
@@ -20,7 +20,6 @@ from jaxsight.features.printed_programs.program import (
     PrintedStatement,
 )
 from jaxsight.features.printed_programs.read import read
-from jaxsight.features.printed_programs.tokens import tokens
 from jaxsight.hlo.text import parse
 from jaxsight.tracer.programs.jaxpr_text import whole
 from jaxsight_source.compat.inner import inner_jaxprs
@@ -60,7 +59,7 @@ def check_names(program: PrintedProgram) -> None:
             in_head = program.line(offset) == program.line(block.start)
             assert start <= offset or (program.language == "hlo" and in_head)
             if start == offset:
-                assert navigation.definition(program, offset) is None
+                assert editor_views.definition(program, offset) is None
                 assert offset in program.uses(key, block)
 
 
@@ -153,7 +152,7 @@ def test_hlo_has_the_instructions_and_operands_that_its_other_reader_says(
                     assert any((key, f"{FUNCTION}{sign}{name}") in called for sign in ("%", "")), (
                         name
                     )
-    entry = outline.symbols(program)[0]
+    entry = editor_views.symbols(program)[0]
     assert entry.detail == "entry"
     assert module.entry is not None
     assert entry.name.lstrip("%") == module.entry.name
@@ -193,20 +192,20 @@ def test_any_text_is_read_and_every_answer_lies_in_it(text: str, data: st.DataOb
         offset = data.draw(st.integers(0, len(text)))
         assert 0 <= program.offset(program.position(offset)) <= len(text)
         inner_start, inner_end = offset, offset
-        for start, end in navigation.selections(program, offset):
+        for start, end in editor_views.selections(program, offset):
             assert start <= inner_start <= inner_end <= end
             inner_start, inner_end = start, end
         assert (inner_start, inner_end) == (0, len(text))
-        spans, _ = navigation.occurrences(program, offset)
+        spans, _ = editor_views.occurrences(program, offset)
         assert all(0 <= start < end <= len(text) for start, end in spans)
         last = 0
         for token in tokens(program, 0, len(program.lines)):
             assert last <= token.start < token.end
             assert program.line(token.start) == program.line(token.end)
             last = token.end
-        for fold in outline.folds(program):
+        for fold in editor_views.folds(program):
             assert 0 <= fold.first < fold.last < len(program.lines)
-        waiting = outline.symbols(program)
+        waiting = editor_views.symbols(program)
         while waiting:
             symbol = waiting.pop()
             assert symbol.start <= symbol.name_start <= symbol.name_end <= symbol.end, symbol

@@ -244,7 +244,7 @@ class FakeSession:
     async def completions(self, path: str, position: Position) -> list[Completion]:
         start = Position(position.line, max(0, position.column - 1))
         edit = Edit(Range(start, position), "f32")
-        return [Completion("f32", "dtype", edit, "float32", "of *four* bytes")]
+        return [Completion("f32", "dtype", edit, "float32")]
 
     async def show(
         self,

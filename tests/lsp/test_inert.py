@@ -173,7 +173,7 @@ class HostileSession(FakeSession):
 
     async def completions(self, path: str, position: Position) -> list[Completion]:
         edit = Edit(Range(position, position), "x")
-        return [Completion(EVERYTHING, "dtype", edit, EVERYTHING, markdown.escaped(EVERYTHING))]
+        return [Completion(EVERYTHING, "dtype", edit, EVERYTHING)]
 
     async def show(
         self,

@@ -34,18 +34,7 @@ async def test_completion_replaces_what_is_typed(client: Client) -> None:
     completions = await client.request("textDocument/completion", on(URI, 0, 7))
     (proposal,) = completions["items"]
     assert proposal["textEdit"] == {"range": span(0, 6, 7), "newText": "f32"}
-    assert proposal["documentation"] == {"kind": "markdown", "value": "of *four* bytes"}
     assert client.capabilities["completionProvider"]["triggerCharacters"]
-
-
-async def test_completion_documents_in_plain_text_where_asked(client: Client) -> None:
-    await client.initialize(recorded("vim9_ale")["initialize"])
-    client.open(URI, "f\n")
-    completions = await client.request("textDocument/completion", on(URI, 0, 1))
-    assert completions["items"][0]["documentation"] == {
-        "kind": "plaintext",
-        "value": "of four bytes",
-    }
 
 
 async def test_lens_runs_a_command_of_the_server(client: Client) -> None:

@@ -19,9 +19,9 @@ import jaxlib
 from jaxsight import sourcerize
 from jaxsight.features.explained_operations.table import ExplainedOperation, explained_at
 from jaxsight.features.model import VirtualText
+from jaxsight.features.printed_programs.editor_views import tokens
 from jaxsight.features.printed_programs.program import LANGUAGES
 from jaxsight.features.printed_programs.read import read
-from jaxsight.features.printed_programs.tokens import tokens
 from jaxsight.session import Session
 from jaxsight.text.markdown import prose
 from tests.quiet import QUIET

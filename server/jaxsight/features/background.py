@@ -106,15 +106,12 @@ class Background:
         await self._statuses.update(document, is_settled=False)
         if not await self._trace_all(document, in_programs=False):
             return
-        pauses = (0.0, _TYPING)
-        if path in self._seen:
-            pauses = (_TYPING, 0.0)
-        else:
+        if not (was_seen := path in self._seen):
             self._seen.add(path)
             await self._propose(path, _FIRST)  # before programs run, which takes longer
-        programs = self._run_dry(document, pauses[0])
+        programs = self._run_dry(document, _TYPING if was_seen else 0.0)
         await asyncio.gather(self._name_sizes(path), self._compile(path), programs)
-        await self._propose(path, BUDGET, pauses[1])
+        await self._propose(path, BUDGET, 0.0 if was_seen else _TYPING)
         if (document := engine.documents.get(path)) is not None:
             await self._statuses.update(document, is_settled=True)
 

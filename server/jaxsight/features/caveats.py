@@ -17,6 +17,7 @@ from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.text import Range
 from jaxsight.text.inert import clause
 from jaxsight.text.markdown import prose
+from jaxsight.text.units import count
 
 if TYPE_CHECKING:
     # Clients convert caveats before the engine is imported.
@@ -58,8 +59,7 @@ def line(caveat: SliceCaveat) -> int:
 
 def marks(caveats: Sequence[SliceCaveat]) -> list[str]:
     """Return `⚠ 1 caveat` in a list; an empty list without caveats."""
-    many = "" if len(caveats) == 1 else "s"
-    return [f"{MARK} {len(caveats)} caveat{many}"] if caveats else []
+    return [f"{MARK} {count(len(caveats), 'caveat')}"] if caveats else []
 
 
 def text(caveat: SliceCaveat) -> str:

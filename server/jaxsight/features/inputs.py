@@ -46,9 +46,8 @@ def described(view: View) -> str:
         words = assumed(view.answer.question, view.size_names)
         return one_line(words.removeprefix("assumed inputs: "))
     name = one_line(view.set_name)
-    if not is_written(view):
+    if (where := WRITTEN.get(origin(view))) is None:
         return name
-    where = WRITTEN[origin(view)]
     return f"{where} ({name})" if name else where
 
 

@@ -101,7 +101,6 @@ class Completion:
     kind: CompletionKind
     edit: Edit
     detail: str = ""
-    documentation: str = ""
 
     def shifted(self, lines: int) -> Completion:
         """Return the same item `lines` lines further down."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from jaxsight.features import caveats, inputs
 from jaxsight.features.caveats import commented, marked
@@ -36,9 +36,6 @@ from jaxsight.text.inert import one_line, visible
 from jaxsight.wire.messages.compiling import Compiled
 from jaxsight.wire.messages.requests import JAXPR, STABLEHLO, TransformedSource
 from jaxsight.workers.request_queue import Priority
-
-if TYPE_CHECKING:
-    from jaxsight.features.sweeps import DrawnSweep
 
 
 async def panel(engine: Engine, path: str, where: Position | str) -> Panel | None:
@@ -133,6 +130,17 @@ def record(
         targets: the targets that can be chosen.
         documents: the URIs of its texts, by kind.
     """
+    drawn, first_notes = None, caveats.lines(panel.caveats)
+    if panel.figures is not None:
+        drawn = panel_record(
+            panel.figures,
+            locate,
+            before=panel.before,
+            measured=panel.measured,
+            marks=caveats.marks(panel.caveats),
+            first_notes=first_notes,
+            above=len(first_notes) + panel.stale + bool(panel.assumed),
+        )
     return {
         "function": panel.function,
         **(locate(panel.range) or {"uri": "", "range": None}),
@@ -145,27 +153,9 @@ def record(
         "measurable": panel.measurable,
         "trouble": panel.trouble,
         "documents": dict(documents),
-        "drawn": _drawn(panel, panel.figures, locate) if panel.figures is not None else None,
+        "drawn": drawn,
         **caveats.record(panel.caveats),
     }
-
-
-def _drawn(panel: Panel, figures: LocatedFigures, locate: Locate) -> Json:
-    above = len(caveats.comment_lines(panel.caveats, "hlo")) + panel.stale + bool(panel.assumed)
-    return panel_record(
-        figures,
-        locate,
-        before=panel.before,
-        measured=panel.measured,
-        marks=caveats.marks(panel.caveats),
-        first_notes=caveats.lines(panel.caveats),
-        above=above,
-    )
-
-
-def swept_record(swept: DrawnSweep) -> Json:
-    """Return a sweep as JSON."""
-    return asdict(swept)
 
 
 # One function on one target, as an entry of a report.
@@ -231,9 +221,7 @@ class ReportedFunction:
         wanted = {self.view.subject_range.start.line}
         wanted.update(place.start.line for place in places if place is not None)
         shown: list[int] = []
-        for at, chunk in enumerate(module.chunks):
-            first = chunk.first_line
-            end = module.chunks[at + 1].first_line if at + 1 < len(module.chunks) else len(lines)
+        for first, end in pairwise((*(chunk.first_line for chunk in module.chunks), len(lines))):
             if any(first <= line < end for line in wanted):
                 shown += range(first, end)
         while shown and not lines[shown[-1]].strip():
@@ -316,18 +304,16 @@ class ReportedFunction:
 
 def merged(sources: Sequence[Json]) -> list[Json]:
     """Return sources with each file once, with the lines of all of its functions."""
-    files: dict[str, dict[int, str]] = {}
-    names: dict[str, str] = {}
+    files: dict[tuple[str, str], dict[int, str]] = {}
     for source in sources:
-        names[source["uri"]] = source["name"]
         lines = zip(source["numbers"], source["text"].split("\n"), strict=True)
-        files.setdefault(source["uri"], {}).update(lines)
+        files.setdefault((source["uri"], source["name"]), {}).update(lines)
     return [
         {
             "uri": uri,
-            "name": names[uri],
+            "name": name,
             "numbers": sorted(lines),
             "text": "\n".join(lines[number] for number in sorted(lines)),
         }
-        for uri, lines in files.items()
+        for (uri, name), lines in files.items()
     ]

@@ -101,12 +101,12 @@ def headline(profile: Profile) -> str:
         parts.append(f"{steps} of {units.time(slowest.step_seconds)}")
     busy = sum(device.busy_seconds for device in devices)
     span = sum(device.seconds for device in devices)
-    parts.append(f"{device_names(profile)} busy {units.percent(busy / span if span else 0)}")
+    parts.append(f"{_device_names(profile)} busy {units.percent(busy / span if span else 0)}")
     parts.append(f"{units.time(profile.kernel_seconds)} in kernels")
     return f"{units.MEASURED} {' · '.join(parts)}"
 
 
-def device_names(profile: Profile) -> str:
+def _device_names(profile: Profile) -> str:
     """Return `GPU:0`, `8 GPUs` or `16 GPUs of 2 hosts`."""
     devices = profile.devices
     if len(devices) == 1:
@@ -133,17 +133,18 @@ def _notes(profile: Profile, sources: ProfiledSources) -> Iterator[str]:
     if not (whole := profile.kernel_seconds):
         return
     at_lines = sum(share.seconds for share in profile.lines.values())
-    parts = [f"{units.percent(at_lines / whole)} of the time in kernels at lines of your files"]
-    parts += [
-        f"{units.percent(share.seconds / whole)} in {library}"
-        for library, share in list(profile.libraries.items())[:3]
-        if share.seconds >= _LEAST * whole
-    ]
-    if profile.transfers.seconds >= _LEAST * whole:
-        parts.append(f"{units.percent(profile.transfers.seconds / whole)} in transfers")
-    if profile.unmatched.seconds >= _LEAST * whole:
-        parts.append(f"{units.percent(profile.unmatched.seconds / whole)} without a line")
-    yield ", ".join(parts)
+    others = [(f"in {library}", share) for library, share in profile.libraries.items()][:3]
+    others += [("in transfers", profile.transfers), ("without a line", profile.unmatched)]
+    yield ", ".join(
+        [
+            f"{units.percent(at_lines / whole)} of the time in kernels at lines of your files",
+            *(
+                f"{units.percent(share.seconds / whole)} {where}"
+                for where, share in others
+                if share.seconds >= _LEAST * whole
+            ),
+        ]
+    )
     slowest = spread(profile)
     if slowest is not None and slowest[1] >= _SLOWER:
         name, times = _device(slowest[0], profile), slowest[1]
@@ -206,8 +207,7 @@ def _shares(title: str, shares: Mapping[str, Share], profile: Profile) -> Report
 
 
 def _kernels(profile: Profile, sources: ProfiledSources) -> ReportSection:
-    has_titles = any(kernel.title for kernel in profile.kernels[:DEAREST])
-    width = 6 if has_titles else 5
+    width = 6 if any(kernel.title for kernel in profile.kernels[:DEAREST]) else 5
 
     def row(kernel: ProfiledKernel) -> tuple[str, ...]:
         cells = kernel.name, kernel_place(kernel, sources), cut(kernel.title, _CODE)
@@ -244,21 +244,20 @@ def _steps(profile: Profile) -> ReportSection:
 
 def _devices(profile: Profile) -> ReportSection:
     """Return busy and idle time of the devices, those that are idle the most first."""
-    ranked = sorted(profile.devices, key=lambda each: each.busy_seconds / (each.seconds or 1))
-    rows = [
-        (
+    devices = [device for device in profile.devices if device.seconds]
+    ranked = sorted(devices, key=lambda device: device.busy_seconds / device.seconds)
+
+    def row(device: ProfiledDevice) -> tuple[str, ...]:
+        return (
             _device(device, profile),
             units.time(device.seconds),
             units.percent(device.busy_seconds / device.seconds),
             units.time(device.idle_between),
             units.time(device.idle_inside),
         )
-        for device in ranked[:DEAREST]
-        if device.seconds
-    ]
+
     columns = ("device", "time", "busy", "idle between programs", "idle inside")
-    more = max(0, len(ranked) - DEAREST)
-    return ReportSection("devices", columns, "lrrrr", tuple(rows), more)
+    return _section("devices", columns, "lrrrr", ranked, row)
 
 
 def _collectives(profile: Profile) -> ReportSection:
@@ -427,12 +426,8 @@ def _place(place: CodePlace, sources: ProfiledSources) -> dict[str, object]:
 
 
 def _share(share: Share, profile: Profile) -> dict[str, object]:
-    return {
-        "seconds": share.seconds,
-        "share": _part(share.seconds, profile),
-        "calls": share.calls,
-        "kernels": share.kernels,
-    }
+    part = _part(share.seconds, profile)
+    return {"seconds": share.seconds, "share": part, **fields(share, "calls kernels")}
 
 
 def _named(shares: Mapping[str, Share], profile: Profile) -> list[dict[str, object]]:
@@ -449,8 +444,7 @@ def _kernel(
         "title": kernel.title or None,
         "program": kernel.program or None,
         "opcode": kernel.opcode or None,
-        "calls": kernel.calls,
-        "seconds": kernel.seconds,
+        **fields(kernel, "calls seconds"),
         "share": _part(kernel.seconds, profile),
         "file": None,
         "line": None,

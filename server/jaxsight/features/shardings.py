@@ -20,11 +20,8 @@ from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range, SourceText
 from jaxsight.text.markdown import fenced, prose, span
 from jaxsight.text.units import count
-from jaxsight.wire.meshes import MANUAL, Chosen, Mesh, Spec
+from jaxsight.wire.meshes import MANUAL, Chosen, Mesh, Sharding, Spec
 from jaxsight.wire.observations import Seen
-
-_SIZES = re.compile(r"\[([^\[\]]*)\]")
-_SIZE = re.compile(r"(?:^|,)(\d+)(?:@(?:\([^()]*\)|\w+))?")
 
 
 def notes(value: Seen) -> list[str]:
@@ -36,7 +33,10 @@ def notes(value: Seen) -> list[str]:
         return []
     words: list[str] = []
     if any(sharding.spec):
-        words += [f"per device {span(_local(value))}", f"mesh {span(sharding.mesh.text)}"]
+        words += [
+            f"per device {span(local_type(value.text, sharding))}",
+            f"mesh {span(sharding.mesh.text)}",
+        ]
     if sharding.is_given:
         words.append("sharding given, not traced")
     if MANUAL in sharding.mesh.types:
@@ -50,16 +50,6 @@ def notes(value: Seen) -> list[str]:
 
 def _names(axes: tuple[str, ...]) -> str:
     return ", ".join(map(span, axes))
-
-
-def _local(value: Seen) -> str:
-    """Return the type on one device."""
-    match = _SIZES.search(value.text)
-    if match is None or value.sharding is None:
-        return value.text
-    shape = tuple(int(size) for size in _SIZE.findall(match[1]))
-    local = value.sharding.local_shape(shape) if len(shape) == len(value.sharding.spec) else shape
-    return f"{value.text[: match.start()]}[{','.join(map(str, local))}]"
 
 
 def traced_layouts(values: Sequence[Seen]) -> str:
@@ -158,16 +148,14 @@ def _bound(kernels: LocatedFigures, place: Range, name: str) -> Iterator[Range |
     assigned: set[ast.AST] = set()
     tree = tree_of(chunk.text)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target, value = node.targets[0], node.value
-            if isinstance(target, ast.Name) and target.id == name:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=bound) as target], value=value) if bound == name:
                 assigned.add(target)
                 yield source.range(value).shifted(chunk.first_line)
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Name) or node.id != name or node in assigned:
-            continue
-        if isinstance(node.ctx, ast.Store):
-            yield None
+        match node:
+            case ast.Name(id=bound, ctx=ast.Store()) if bound == name and node not in assigned:
+                yield None
 
 
 def chosen_axes(chosen: Chosen) -> str:
@@ -199,7 +187,7 @@ def words(kernels: LocatedFigures, chosen: Chosen) -> str:
     mesh = mesh_of(kernels, chosen)
     parts = [f"`{sharded_type(chosen)}`"]
     if mesh is not None:
-        parts.append(f"per device `{local_type(chosen, mesh)}`")
+        parts.append(f"per device `{local_type(chosen.type, Sharding(mesh, chosen.spec))}`")
         sizes = dict(mesh.axes)
         different = math.prod(sizes[name] for axes in chosen.spec for name in axes)
         if (copies := devices // max(different, 1)) > 1:

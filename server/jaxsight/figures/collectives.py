@@ -199,19 +199,14 @@ def _links(kernels: AnyFigures) -> str:
 
 def rows(kernels: AnyFigures) -> list[Sequence[str]]:
     """Return a row for each collective: its kind, bytes, scope, time and line."""
-    table: list[Sequence[str]] = []
-    for kernel in kernels.graph.collectives:
-        if (collective := kernel.collective) is None:
-            continue
-        seconds = estimate(kernel, kernels.target)
-        at = line(kernels, kernel)
-        table.append(
-            (
-                collective.kind,
-                f"{units.size(collective.bytes)}{runs(kernel, kernels.graph)}",
-                scope(collective),
-                units.about(seconds) if seconds is not None else "?",
-                str(at) if at is not None else "",
-            )
+    return [
+        (
+            collective.kind,
+            f"{units.size(collective.bytes)}{runs(kernel, kernels.graph)}",
+            scope(collective),
+            "?" if (seconds := estimate(kernel, kernels.target)) is None else units.about(seconds),
+            str(line(kernels, kernel) or ""),
         )
-    return table
+        for kernel in kernels.graph.collectives
+        if (collective := kernel.collective) is not None
+    ]

@@ -156,17 +156,6 @@ class Figures(Generic[At]):
         """The shardings of the results, each with its name."""
         return shardings_by_name(self.compiled.shardings, "output", self.lowered.results)
 
-    @functools.cached_property
-    def _by_primitive(self) -> dict[str, list[str]]:
-        paths: dict[str, list[str]] = {}
-        for path, equation in self.equations.items():
-            paths.setdefault(equation.primitive, []).append(path)
-        return paths
-
-    def paths_of(self, primitive: str) -> Sequence[str]:
-        """Return the equations of a primitive."""
-        return self._by_primitive.get(primitive, ())
-
     def place(self, path: str) -> At | None:
         """Return the place of an equation; without one, that of the enclosing equation."""
         return self.places.of(path)
@@ -193,10 +182,6 @@ class Figures(Generic[At]):
     def lines_of(self, equations: Iterable[str]) -> list[int]:
         """Return the lines (from 1) of equations."""
         return [line for _, line in _lines_of(self.places, equations)]
-
-    def line_names(self, equations: Iterable[str]) -> list[str]:
-        """Return the lines of equations as `12`, of other files as `model.py:12`."""
-        return line_names(self.places, equations)
 
     def fed_lines(self, kernel: Kernel) -> list[int]:
         """Return the lines (from 1) that a kernel without lines of its own feeds."""

@@ -12,7 +12,6 @@ from jaxsight.text import units
 from jaxsight.text.units import count
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.kernel_work import TO_DEVICE, TO_HOST, WITHIN_HOST, HostTransfer
-from jaxsight.wire.messages.compiling import HostMemory
 
 SIGN = "⇅"
 
@@ -31,17 +30,12 @@ def lines(kernels: AnyFigures) -> Iterator[str]:
             parts = [count(len(transfers), "transfer"), moved_to_host(graph, transfers)]
             parts += [*_time(kernels, transfers), _overlap(transfers)]
             yield f"{direction}: {', '.join(parts)}"
-    if memory := host_memory(kernels.compiled.memory.host):
-        yield memory
-
-
-def host_memory(memory: HostMemory) -> str:
-    """Return `host memory: 512 MiB arguments, 256 MiB temporaries`; empty if there is none."""
-    names = ("arguments", "outputs", "temporaries")
-    amounts = {name: getattr(memory, name) for name in names}
+    memory = kernels.compiled.memory.host
+    amounts = {name: getattr(memory, name) for name in ("arguments", "outputs", "temporaries")}
     parts = [f"{units.size(amount)} {name}" for name, amount in amounts.items() if amount > 0]
     reused = f" ({units.size(memory.aliased)} donated)" if memory.aliased > 0 else ""
-    return f"host memory: {', '.join(parts)}{reused}" if parts else ""
+    if parts:
+        yield f"host memory: {', '.join(parts)}{reused}"
 
 
 def text(transfer: HostTransfer) -> str:
@@ -129,10 +123,11 @@ def _own(kernels: AnyFigures, transfer: HostTransfer) -> tuple[str, ...]:
     on_host = transfer.direction == TO_HOST
     written = [
         path
-        for path in kernels.paths_of("device_put")
-        if any(
+        for path, equation in kernels.equations.items()
+        if equation.primitive == "device_put"
+        and any(
             ("<host>" in output) == on_host and output.replace("<host>", "") == transfer.type
-            for output in kernels.equations[path].outputs
+            for output in equation.outputs
         )
     ]
     return tuple(written) if len(alike) == len(written) == 1 else ()

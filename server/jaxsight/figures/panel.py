@@ -26,6 +26,7 @@ from jaxsight.wire.kernel_graph import (
     Temporary,
     Value,
 )
+from jaxsight.wire.meshes import Sharding
 from jaxsight.wire.messages.compiling import Compiled, Memory
 from jaxsight.wire.messages.replies import LoweredEquation
 
@@ -144,8 +145,10 @@ def _divided(figures: AnyFigures) -> dict[str, Json]:
         grid = layout(mesh, chosen.spec) if mesh is not None else None
         divided[path] = {
             "text": sharded_type(chosen),
-            "local": local_type(chosen, mesh) if mesh is not None else "",
-            "cells": as_json(grid.cells) if grid is not None else [],
+            "local": local_type(chosen.type, Sharding(mesh, chosen.spec))
+            if mesh is not None
+            else "",
+            "cells": as_json(grid) if grid is not None else [],
         }
     return divided
 

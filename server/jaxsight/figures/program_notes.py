@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from jaxsight.figures import collectives, host_transfers
 from jaxsight.figures.figures import AnyFigures
@@ -143,10 +142,13 @@ def notable_lines(kernels: AnyFigures) -> list[str]:
 
 def shares(kernels: AnyFigures) -> str:
     """Return `trace 0.4 s · lower 0.2 s · XLA 6.1 s`: the times as measured, cached ones too."""
-    traced = kernels.trace_seconds
-    stages = [f"trace {seconds(traced)}"] if traced is not None else []
-    lowered, xla = kernels.lowered.seconds, xla_seconds(kernels.compiled)
-    return " · ".join([*stages, f"lower {seconds(lowered)}", f"XLA {xla}"])
+    return stages(kernels.trace_seconds, kernels.lowered.seconds, xla_seconds(kernels.compiled))
+
+
+def stages(traced: float | None, lowered: float, xla: str) -> str:
+    """Return the seconds of the stages, with those of XLA in words already."""
+    first = [f"trace {seconds(traced)}"] if traced is not None else []
+    return " · ".join([*first, f"lower {seconds(lowered)}", f"XLA {xla}"])
 
 
 def equations_by_line(kernels: AnyFigures) -> Counter[int]:
@@ -266,12 +268,8 @@ WAIT = 15e-6
 of unknown length with two kernels takes 22 µs an iteration."""
 
 
-@dataclass(frozen=True, slots=True)
-class IterationCost:
-    """Seconds of one iteration of a loop; `None` if unknown."""
-
-    device: float | None
-    host: float | None
+IterationCost = tuple[float | None, float | None]
+"""Seconds of one iteration of a loop on the device and on the host; `None` if unknown."""
 
 
 def costs(kernels: AnyFigures) -> Iterator[IterationCost]:
@@ -287,22 +285,22 @@ def costs(kernels: AnyFigures) -> Iterator[IterationCost]:
         inner = {each for kernel in of_it for each in kernel.loops[kernel.loops.index(index) + 1 :]}
         is_open = any(kernel.branch != loop.branch for kernel in of_it)
         if not inside or is_open or any(graph.loops[each].trips is None for each in inner):
-            yield IterationCost(None, None)
+            yield None, None
             continue
         times, seconds = graph.iterations(index), together(of_it, kernels.target)
         device = seconds / times if seconds is not None else None
         is_unknown = any(each.kind == CALLBACK or each in libraries for each in of_it)
         if kernels.target.platform != "cuda" or is_unknown:
-            yield IterationCost(device, None)
+            yield device, None
             continue
         waits = sum(graph.iterations(each) for each in {index, *inner} if graph.loops[each].waits)
         host = (graph.launches_of(inside) * LAUNCH + waits * WAIT) / times
-        yield IterationCost(device, host)
+        yield device, host
 
 
 def cost_words(cost: IterationCost) -> str:
     """Return `≈ 2.1 µs on the device, ≈ 6.2 µs on the host`; empty if nothing is known."""
-    known = ((cost.device, "device"), (cost.host, "host"))
+    known = zip(cost, ("device", "host"), strict=True)
     return ", ".join(
         f"{units.about(seconds)} on the {where}" for seconds, where in known if seconds is not None
     )

@@ -82,10 +82,12 @@ def _parts(kernels: AnyFigures) -> dict[str, object]:
         "loops": [
             {
                 **fields(loop, "name trips waits parent equation"),
-                "iteration_device_seconds": cost.device,
-                "iteration_host_seconds": cost.host,
+                "iteration_device_seconds": on_device,
+                "iteration_host_seconds": on_host,
             }
-            for loop, cost in zip(graph.loops, program_notes.costs(kernels), strict=True)
+            for loop, (on_device, on_host) in zip(
+                graph.loops, program_notes.costs(kernels), strict=True
+            )
         ],
         "temporaries": [
             {

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from jaxsight.figures import collectives
-from jaxsight.figures.figures import AnyFigures
+from jaxsight.figures.figures import AnyFigures, line_names
 from jaxsight.figures.summary import launches_of
 from jaxsight.targets.roofline import bounds, together
 from jaxsight.text import units
@@ -59,7 +59,7 @@ def row(figures: AnyFigures, index: int) -> KernelRow:
         units.size(kernel.bytes_out),
         _time(figures, kernel),
         figures.reason(kernel),
-        ", ".join(figures.line_names(kernel.equations)[:_LINES]),
+        ", ".join(line_names(figures.places, kernel.equations)[:_LINES]),
     )
 
 
@@ -139,7 +139,7 @@ def groups(kernels: AnyFigures, most: int) -> list[KernelGroup]:
 
     The first level is not cut further. Kernels of the function itself have an empty scope.
     """
-    scopes = _scopes(kernels)
+    scopes = [kernels.scope(kernel) for kernel in kernels.graph.kernels]
     deepest = max(map(len, scopes), default=0)
     cut = scopes
     for depth in range(deepest, 0, -1):
@@ -154,12 +154,9 @@ def groups(kernels: AnyFigures, most: int) -> list[KernelGroup]:
 
 def runs(kernels: AnyFigures) -> list[KernelGroup]:
     """Return the runs of successive kernels of one scope, in the order of launches."""
-    numbered = groupby(enumerate(_scopes(kernels)), key=lambda pair: pair[1])
-    return [_group(kernels, scope, [index for index, _ in pairs]) for scope, pairs in numbered]
-
-
-def _scopes(kernels: AnyFigures) -> list[Scope]:
-    return [kernels.scope(kernel) for kernel in kernels.graph.kernels]
+    every = kernels.graph.kernels
+    numbered = groupby(range(len(every)), key=lambda index: kernels.scope(every[index]))
+    return [_group(kernels, scope, [*indices]) for scope, indices in numbered]
 
 
 def _group(kernels: AnyFigures, scope: Scope, indices: Sequence[int]) -> KernelGroup:
@@ -186,9 +183,6 @@ def by_module(kernels: AnyFigures, function: str, most: int) -> Iterator[str]:
 
     Yields nothing for a small one, and for one whose kernels all belong to the same group.
     """
-    if kernels.graph.kernel_count <= FEW:
-        return
-    found = groups(kernels, most)
-    if len(found) > 1:
-        for group in found:
-            yield f"{group_title(group, function)}: {', '.join(group_words(group))}"
+    found = groups(kernels, most) if kernels.graph.kernel_count > FEW else []
+    for group in found if len(found) > 1 else ():
+        yield f"{group_title(group, function)}: {', '.join(group_words(group))}"

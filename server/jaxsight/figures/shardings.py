@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TypeVar
 
 from jaxsight.figures.figures import AnyFigures
 from jaxsight.meshes.divided import divided_type
 from jaxsight.wire.meshes import Chosen, Mesh, Sharding, Spec
+
+_SIZES = re.compile(r"\[([^\[\]]*)\]")
+_SIZE = re.compile(r"(?:^|,)(\d+)(?:@(?:\([^()]*\)|\w+))?")
 
 
 def sharded_type(chosen: Chosen) -> str:
@@ -37,12 +40,13 @@ def mesh_of(figures: AnyFigures, chosen: Chosen) -> Mesh | None:
     return fitting[0] if len({mesh.axes for mesh in fitting}) == 1 else None
 
 
-def local_type(chosen: Chosen, mesh: Mesh) -> str:
-    """Return the type on one device."""
-    dtype, _, sizes = chosen.type.rstrip("]").partition("[")
-    shape = tuple(map(int, sizes.split(","))) if sizes else ()
-    local = Sharding(mesh, chosen.spec).local_shape(shape) if len(shape) == len(chosen.spec) else ()
-    return f"{dtype}[{','.join(map(str, local or shape))}]"
+def local_type(type: str, sharding: Sharding) -> str:
+    """Return the type on one device of a global type, with axes of a mesh (`@data`) or without."""
+    if (match := _SIZES.search(type)) is None:
+        return type
+    shape = tuple(int(size) for size in _SIZE.findall(match[1]))
+    local = sharding.local_shape(shape) if len(shape) == len(sharding.spec) else shape
+    return f"{type[: match.start()]}[{','.join(map(str, local))}]"
 
 
 def partitioner(figures: AnyFigures) -> str:
@@ -62,16 +66,9 @@ _NAMED = 4
 """Devices that a part names, a choice: of parts that are replicated, others are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The parts of an array over two of its dimensions, and the devices that have each.
-
-    `dimensions` are those of rows and columns; a vector has columns only.
-    """
-
-    dimensions: tuple[int, ...]
-    cells: tuple[tuple[tuple[int, ...], ...], ...]
-    """For each row, for each column, the devices in ascending order."""
+Layout = tuple[tuple[tuple[int, ...], ...], ...]
+"""The parts of an array over two of its dimensions: for each row, for each column, the devices that
+have it, in ascending order. A vector has columns only."""
 
 
 def layout(mesh: Mesh, spec: Spec) -> Layout | None:
@@ -99,13 +96,13 @@ def layout(mesh: Mesh, spec: Spec) -> Layout | None:
             parts.append(part)
         parts = parts[-2:]
         cells[parts[0]][parts[1]].append(mesh.devices[number] if mesh.devices else number)
-    return Layout(shown, tuple(tuple(tuple(sorted(cell)) for cell in row) for row in cells))
+    return tuple(tuple(tuple(sorted(cell)) for cell in row) for row in cells)
 
 
 def picture(shown: Layout) -> str:
     """Return a layout as a table of box characters, at most 12 lines high."""
-    hidden: tuple[tuple[int, ...] | None, ...] = (None,) * len(shown.cells[0])
-    some = [row if row is not None else hidden for row in _some(shown.cells, _ROWS)]
+    hidden: tuple[tuple[int, ...] | None, ...] = (None,) * len(shown[0])
+    some = [row if row is not None else hidden for row in _some(shown, _ROWS)]
     rows = [[_devices(cell) for cell in _some(row, _COLUMNS)] for row in some]
     width = max(len(text) for row in rows for text in row) + 2
     lines = ["│".join(["", *(text.center(width) for text in row), ""]) for row in rows]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxsight.drawing import kernel_picture
 from jaxsight.drawing.dot import dot
-from jaxsight.figures.figures import Figures
+from jaxsight.figures.figures import Figures, line_names
 from jaxsight.figures.program_notes import notes
 from jaxsight.figures.rows import table
 from jaxsight.library import compiling
@@ -216,7 +216,7 @@ class Kernels:
 
     def lines(self, kernel: Kernel | HostTransfer) -> list[str]:
         """Return the lines (`model.py:12`) that a kernel computes, or else those that it feeds."""
-        return self.figures.line_names(kernel.equations or kernel.feeds)
+        return line_names(self.figures.places, kernel.equations or kernel.feeds)
 
     def __str__(self) -> str:
         titles, sides, rows = table(self.figures)

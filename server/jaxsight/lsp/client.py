@@ -47,9 +47,6 @@ class ClientFeatures:
     refreshes_hints: bool = _if("workspace.inlay_hint.refresh_support")
     refreshes_lenses: bool = _if("workspace.code_lens.refresh_support")
     hover_markdown: bool = _if("text_document.hover.content_format", "markdown")
-    completion_markdown: bool = _if(
-        "text_document.completion.completion_item.documentation_format", "markdown"
-    )
     resolves_tooltips: bool = _if("text_document.inlay_hint.resolve_support.properties", "tooltip")
     takes_actions: bool = _if("text_document.code_action.code_action_literal_support")
     resolves_edits: bool = False

@@ -86,15 +86,13 @@ def label_text(hint: types.InlayHint) -> str:
 
 
 def completion_item(
-    view: DocumentWindow, completion: Completion, order: int, *, markdown: bool
+    view: DocumentWindow, completion: Completion, order: int
 ) -> types.CompletionItem:
     """Convert a proposal; `order` is its index in the engine's list."""
-    explained = completion.documentation
     return types.CompletionItem(
         label=one_line(completion.label),
         kind=_COMPLETION_KINDS.get(completion.kind, types.CompletionItemKind.Value),
         detail=one_line(completion.detail) or None,
-        documentation=markup(explained, markdown=markdown) if explained else None,
         sort_text=f"{order:04}",
         filter_text=completion.edit.text.strip() or completion.label,
         text_edit=text_edit(view, completion.edit),

@@ -28,6 +28,12 @@ class Range:
     start: Position
     end: Position
 
+    @staticmethod
+    def of_line(line: int, text: str) -> Range:
+        """Return the range of a line's text, without the indentation."""
+        start = len(text) - len(text.lstrip())
+        return Range(Position(line, start), Position(line, max(start, len(text.rstrip()))))
+
     def __contains__(self, position: Position) -> bool:
         return self.start <= position <= self.end
 

@@ -19,7 +19,7 @@ from jaxsight.rules.finding import finding_of
 from jaxsight.rules.recompilation import Miss, read
 from jaxsight.rules.rule import Violation
 from jaxsight.rules.selection import selected
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Range
 
 PLUGIN = Path(__file__).parents[2] / "recompiling"
 _NO_TESTS = 5
@@ -85,7 +85,6 @@ def _reported(code: str, file: str, line: int, violation: Violation) -> Reported
     source = reading.text(file, strict=False)
     lines = source.splitlines()
     text = lines[line - 1] if line <= len(lines) else ""
-    start = len(text) - len(text.lstrip())
-    range = Range(Position(line - 1, start), Position(line - 1, len(text.rstrip())))
+    range = Range.of_line(line - 1, text)
     finding = finding_of(code, range, violation.message, help=violation.help, notes=violation.notes)
     return Reported(file, source, replace(finding, data=violation.data))

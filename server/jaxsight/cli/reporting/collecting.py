@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from jaxsight import __version__
@@ -23,7 +23,7 @@ from jaxsight.features.kernels.pallas import called_kernels
 from jaxsight.features.kernels.table import record
 from jaxsight.features.measuring.asked import measured_function
 from jaxsight.features.named_function import compiled_function, name_sizes
-from jaxsight.features.panel import ReportedFunction, merged, swept_record
+from jaxsight.features.panel import ReportedFunction, merged
 from jaxsight.features.sweeps import drawn, sweep
 from jaxsight.figures.panel import Json
 from jaxsight.figures.program_notes import change
@@ -157,7 +157,7 @@ class Report:
         try:
             path, function = str(address.path), address.function
             sweeping = sweep(run.session.engine, path, function, self.swept, target, largest=False)
-            return swept_record(drawn(await run.get_by_name(sweeping), "temp"))
+            return asdict(drawn(await run.get_by_name(sweeping), "temp"))
         except (BadSizes, LookupError, CommandError) as error:
             self.remarks.append(one_line(f"{address.function} was not swept: {error}"))
             return None

@@ -28,7 +28,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.rules.finding import Finding, Severity
 from jaxsight.source.module import Module
-from jaxsight.source.text import Position
+from jaxsight.source.text import Position, Range
 from jaxsight.text import units
 from jaxsight.text.inert import clause, one_line
 from jaxsight.wire.messages.replies import Traced
@@ -137,10 +137,9 @@ class KnownFunction:
     @property
     def lines(self) -> tuple[int, int] | None:
         """Its first and last line (from 0); `None` for a whole file."""
-        for placed in self.document.module.functions:
-            if placed.function.qualname == self.function:
-                return placed.range.start.line, placed.range.end.line
-        return None
+        functions = self.document.module.functions
+        ranges = (each.range for each in functions if each.function.qualname == self.function)
+        return next(((range.start.line, range.end.line) for range in ranges), None)
 
     @property
     def summary(self) -> str:
@@ -168,8 +167,7 @@ class KnownFunction:
             return
         if self.lines is None:
             raise LookupError(f"no function {self.function}")
-        self._take_subject(engine, position)
-        if self.subject is None:
+        if not self._take_subject(engine, position):
             await settle(self.function)
             self._take_subject(engine, position)
         if self.subject is not None:
@@ -192,11 +190,12 @@ class KnownFunction:
                     self.view = view
                     return
 
-    def _take_subject(self, engine: Engine, position: Position | None) -> None:
+    def _take_subject(self, engine: Engine, position: Position | None) -> bool:
         subjects = engine.documents.subjects(self.document)
         self.subject = named(subjects, self.function)
         if self.subject is None and position is not None:
             self.subject = subject_at(subjects, position)
+        return self.subject is not None
 
     async def compile(self, engine: Engine) -> None:
         """Compile the function, if it was traced.
@@ -232,8 +231,8 @@ class KnownFunction:
             self.findings += [f for f in failed if not any(map(f.repeats, wanted))]
         if report.module is not None:
             fixing.start(path, Findings(wanted, report.module, owners, report.target), pause=0)
-            for fix in await fixing.fixes(path, report.module, None, None):
-                self.fixes[fix.finding] = fix
+            fixes = await fixing.fixes(path, report.module, None, None)
+            self.fixes = {fix.finding: fix for fix in fixes}
         order = list(Severity)  # errors first
         self.findings.sort(key=lambda f: (order.index(f.severity), f not in self.fixes, f.range))
 
@@ -252,8 +251,7 @@ def first_column(module: Module, line: int) -> Position:
     """
     if line >= len(module.lines):
         raise LookupError(f"the file has {units.count(len(module.lines), 'line')}")
-    text = module.line(line)
-    return Position(line, len(text) - len(text.lstrip()))
+    return Range.of_line(line, module.line(line)).start
 
 
 # What an agent may do next, and the commands that answer more.
@@ -280,13 +278,12 @@ def to_try(known: KnownFunction) -> AnswerPart:
         size, target = sizes[0][0], known.kernels.target.name
         swept = f"jaxsight sweep {name} {size}=1..65536 --target {target}"
         lines.append(f"the largest {size} that fits: {swept}")
-    return AnswerPart("try", tuple(AnswerRow(one_line(line), line) for line in lines))
+    return _commands("try", lines)
 
 
 def further_commands(known: KnownFunction) -> AnswerPart:
     """Return commands that answer more."""
-    lines: list[str] = []
-    question, name = known.question, known.question.name
+    lines, question, name = list[str](), known.question, known.question.name
     if known.elsewhere:
         file = name.rpartition(":")[0] or name
         lines.append(f"jaxsight ask {file}  # {units.count(known.elsewhere, 'finding')} elsewhere")
@@ -297,7 +294,11 @@ def further_commands(known: KnownFunction) -> AnswerPart:
         lines.append(f"jaxsight ask {name}{target} --question {'|'.join(others)}")
     if known.findings:
         lines.append(f"jaxsight explain {known.findings[0].code}")
-    return AnswerPart("commands", tuple(AnswerRow(one_line(line), line) for line in lines), "more")
+    return _commands("commands", lines, "more")
+
+
+def _commands(name: str, lines: list[str], title: str = "") -> AnswerPart:
+    return AnswerPart(name, tuple(AnswerRow(one_line(line), line) for line in lines), title)
 
 
 _FEW_KERNELS = 3

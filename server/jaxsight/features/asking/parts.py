@@ -16,6 +16,7 @@ from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.text import shortened
 from jaxsight.features.inlay_hints.shapes import line_shapes
 from jaxsight.figures import program_notes
+from jaxsight.figures.metrics import collectives_of
 from jaxsight.figures.program_notes import memory_lines, undecided
 from jaxsight.figures.record import fields, kernel_record
 from jaxsight.figures.rows import row, sentence
@@ -119,16 +120,7 @@ class AgentAnswer:
         }
 
 
-_RECORDED = (
-    "what",
-    "launches",
-    "bytes_in",
-    "bytes_out",
-    "estimate_seconds",
-    "lines",
-    "feeds_lines",
-    "ends_because",
-)
+_RECORDED = "what launches bytes_in bytes_out estimate_seconds lines feeds_lines ends_because"
 """The fields of a kernel in an answer, of those that `jaxsight kernels --json` prints."""
 _LINES = 6
 """Lines of a kernel that a row lists, a choice: more would not help to find it."""
@@ -143,13 +135,13 @@ _NOTES = 2
 def signature(view: View, traced: Traced) -> list[AnswerPart]:
     """Return the parameters and the result, with names of sizes where they are known."""
     shown = view.shown(traced)
-    parameters = (
+    parameters = tuple(
         short({"name": name, "value": value}, f"{name}: {value}")
         for name, value in shown.parameters
     )
     result = short(shown.outputs, shown.outputs)
     return [
-        AnswerPart("parameters", tuple(parameters), is_inline=True),
+        AnswerPart("parameters", parameters, is_inline=True),
         AnswerPart("outputs", (result,), is_inline=True),
     ]
 
@@ -159,19 +151,18 @@ def short(record: Mapping[str, object] | str, text: str) -> AnswerRow:
     return AnswerRow(cut(one_line(text), _LONGEST), record)
 
 
+def _row(record: Mapping[str, object], *texts: str) -> AnswerRow:
+    """Return a row of the texts that are not empty."""
+    return AnswerRow(one_line(" · ".join(filter(None, texts))), record)
+
+
 def shapes(view: View) -> AnswerPart:
     """Return what each line binds."""
-    rows = (
-        AnswerRow(
-            f"{line + 1}: "
-            + ", ".join(f"{one_line(name)}: {one_line(shape)}" for name, shape in bound),
-            {
-                "row": line + 1,
-                "values": [{"name": name, "value": shape} for name, shape in bound],
-            },
-        )
-        for line, bound in line_shapes(view).items()
-    )
+    rows = []
+    for line, bound in line_shapes(view).items():
+        values = [{"name": name, "value": shape} for name, shape in bound]
+        text = ", ".join(f"{name}: {shape}" for name, shape in bound)
+        rows.append(_row({"row": line + 1, "values": values}, f"{line + 1}: {text}"))
     return AnswerPart("shapes", tuple(rows))
 
 
@@ -198,11 +189,11 @@ def values_at(view: View, line: int) -> AnswerPart:
 def kernels(found: LocatedFigures, most: int | None = None) -> AnswerPart:
     """Return a row for each kernel, the dearest first: by time, or by bytes without estimates."""
     order = _dearest(found)
-    rows = (kernel_row(found, index) for index in order[:most])
-    rest = max(len(order) - most, 0) if most is not None else 0
+    rows = [_kernel_row(found, index) for index in order[:most]]
     has_times = any(bounds(each, found.target) is not None for each in found.graph.kernels)
     measure = "estimated time" if has_times else "bytes read and written"
-    return AnswerPart("kernels", tuple(rows), f"kernels, dearest first by {measure}", rest=rest)
+    title, rest = f"kernels, dearest first by {measure}", len(order) - len(rows)
+    return AnswerPart("kernels", tuple(rows), title, rest=rest)
 
 
 def _dearest(found: LocatedFigures) -> list[int]:
@@ -217,20 +208,19 @@ def _dearest(found: LocatedFigures) -> list[int]:
     return sorted(range(len(found.graph.kernels)), key=cost)
 
 
-def kernel_row(found: LocatedFigures, index: int) -> AnswerRow:
+def _kernel_row(found: LocatedFigures, index: int) -> AnswerRow:
     """Return a kernel: its time, bytes and lines, and why it ends."""
     shown, kernel = row(found, index), found.graph.kernels[index]
-    facts = [
-        f"#{shown.number} {one_line(shown.title)}",
+    own = kernel_record(found, kernel)
+    return _row(
+        {"number": index + 1, **{name: own[name] for name in _RECORDED.split()}},
+        f"#{shown.number} {shown.title}",
         shown.time if shown.time.startswith("≥") else f"≈ {shown.time}" if shown.time else "",
         f"{shown.launches} launches" if shown.launches != "1" else "",
         f"{shown.read} in, {shown.written} out",
         f"line {shown.lines}" if shown.lines else "",
         f"ends: {shown.boundary}" if shown.boundary else "",
-    ]
-    own = kernel_record(found, kernel)
-    record = {"number": index + 1, **{name: own[name] for name in _RECORDED}}
-    return AnswerRow(" · ".join(filter(None, facts)), record)
+    )
 
 
 def boundaries(found: LocatedFigures, line: int | None = None) -> AnswerPart:
@@ -245,15 +235,11 @@ def boundaries(found: LocatedFigures, line: int | None = None) -> AnswerPart:
         kernel = found.graph.kernels[index]
         end = found.ending(kernel)
         at = end.start.line + 1 if end is not None else None
-        if line is not None and line + 1 not in (
-            at,
-            *found.lines(kernel),
-            *found.fed_lines(kernel),
-        ):
-            continue
-        where = f"line {at}: " if at is not None else ""
-        record = {"kernel": index + 1, "row": at, "reason": found.reason(kernel)}
-        rows.append(AnswerRow(f"{where}{one_line(sentence(found, index))}", record))
+        lines = [at, *found.lines(kernel), *found.fed_lines(kernel)]
+        if line is None or line + 1 in lines:
+            where = f"line {at}: " if at is not None else ""
+            record = {"kernel": index + 1, "row": at, "reason": found.reason(kernel)}
+            rows.append(_row(record, f"{where}{sentence(found, index)}"))
     title = f"kernels of line {line + 1}" if line is not None else "fusion boundaries"
     return AnswerPart("boundaries", tuple(rows), title)
 
@@ -268,7 +254,7 @@ def differences(found: LocatedFigures, before: ProgramFacts, name: str) -> Answe
             "row": each.line or None,
             "worse": each.is_worse,
         }
-        rows.append(AnswerRow(one_line(f"{'✗' if each.is_worse else '✓'} {each.words}"), record))
+        rows.append(_row(record, f"{'✗' if each.is_worse else '✓'} {each.words}"))
     return AnswerPart("differences", tuple(rows), f"differences from {name} (✗ worse)")
 
 
@@ -280,17 +266,17 @@ def notes(found: LocatedFigures) -> AnswerPart:
 
 def collectives(found: LocatedFigures) -> AnswerPart:
     """Return what devices send to each other, the largest first."""
-    sent = [(each.collective, each) for each in found.graph.collectives if each.collective]
     rows = []
-    for each, kernel in sorted(sent, key=lambda pair: -pair[0].bytes):
+    for kernel, each in sorted(
+        collectives_of(found.graph, "collectives"), key=lambda pair: -pair[1].bytes
+    ):
         lines = found.lines(kernel) or found.fed_lines(kernel)
-        texts = [f"{each.kind} of {units.size(each.bytes)}"]
-        texts[0] += f" over {', '.join(each.axes)}" if each.axes else ""
-        texts += [f"line {_listed(lines)}"] if lines else []
-        texts += ["inserted by the partitioner"] if each.inserted else []
+        over = f" over {', '.join(each.axes)}" if each.axes else ""
+        inserted = "inserted by the partitioner" if each.inserted else ""
         own = fields(each, "kind bytes axes")
         record = {**own, "lines": lines, "inserted": each.inserted}
-        rows.append(AnswerRow(one_line(" · ".join(texts)), record))
+        text = f"{each.kind} of {units.size(each.bytes)}{over}"
+        rows.append(_row(record, text, _at("line", lines), inserted))
     return AnswerPart("collectives", tuple(rows))
 
 
@@ -320,31 +306,24 @@ def temporaries(found: LocatedFigures) -> AnswerPart:
     for each in sorted(graph.temporaries, key=lambda each: -each.value.bytes):
         written = found.lines(graph.kernels[each.producer])
         read = sorted({at for index in each.consumers for at in found.lines(graph.kernels[index])})
-        texts = [f"{units.size(each.value.bytes)} {each.value.text}"]
-        texts += [f"written at line {_listed(written)}"] if written else []
-        texts += [f"read at line {_listed(read)}"] if read else []
-        record = {
-            "type": each.value.text,
-            "bytes": each.value.bytes,
-            "lines": written,
-            "read_lines": read,
-        }
-        rows.append(AnswerRow(one_line(" · ".join(texts)), record))
+        type, size = each.value.text, each.value.bytes
+        record = {"type": type, "bytes": size, "lines": written, "read_lines": read}
+        places = _at("written at line", written), _at("read at line", read)
+        rows.append(_row(record, f"{units.size(size)} {type}", *places))
     return AnswerPart("temporaries", tuple(rows), "written by a kernel for others, largest first")
 
 
-def _listed(lines: Sequence[int]) -> str:
-    return ", ".join(map(str, lines[:_LINES]))
+def _at(words: str, lines: Sequence[int]) -> str:
+    return f"{words} {', '.join(map(str, lines[:_LINES]))}" if lines else ""
 
 
 def findings(found: Sequence[Finding], fixes: Mapping[Finding, Fix], module: Module) -> AnswerPart:
     """Return what rules report, with a verified fix as an edit."""
-    return AnswerPart(
-        "findings", tuple(finding_row(each, fixes.get(each), module) for each in found)
-    )
+    rows = tuple(_finding_row(each, fixes.get(each), module) for each in found)
+    return AnswerPart("findings", rows)
 
 
-def finding_row(finding: Finding, fix: Fix | None, module: Module) -> AnswerRow:
+def _finding_row(finding: Finding, fix: Fix | None, module: Module) -> AnswerRow:
     """Return a finding with its help, and with the lines that its fix changes."""
     line = finding.range.start.line + 1
     texts = [f"{line}: {finding.severity.value}[{finding.code}] {finding.message}"]
@@ -376,36 +355,28 @@ def functions(found: Sequence[Examination]) -> AnswerPart:
     rows = []
     for each in found:
         said = f"inputs {each.inputs}" if each.origin else f"not examined: {each.reason}"
-        row = each.range.start.line + 1
-        record = {"function": each.function, "row": row, "examined": bool(each.origin)}
-        text = one_line(f"{row}: {each.function}, {said}")
-        rows.append(AnswerRow(text, {**record, "about": said}))
+        row, is_examined = each.range.start.line + 1, bool(each.origin)
+        record = {"function": each.function, "row": row, "examined": is_examined, "about": said}
+        rows.append(_row(record, f"{row}: {each.function}, {said}"))
     return AnswerPart("functions", tuple(rows))
 
 
 def proposal(title: str, of_action: Sequence[Edit], module: Module) -> AnswerPart:
     """Return the edit that writes example inputs."""
     lines = [one_line(title), *_diff(module.text, of_action)]
-    return AnswerPart(
-        "edit",
-        (AnswerRow("\n".join(lines), {"message": title, "edits": edit_records(of_action)}),),
-    )
+    record = {"message": title, "edits": edit_records(of_action)}
+    return AnswerPart("edit", (AnswerRow("\n".join(lines), record),))
 
 
 def _diff(text: str, of_fix: Sequence[Edit]) -> list[str]:
     """Return the lines that edits replace and those that they write: `12- …`, `12+ …`."""
     old, new = text.splitlines(), applied(text, of_fix).splitlines()
     lines: list[str] = []
-    for tag, old_start, old_end, new_start, new_end in difflib.SequenceMatcher(
-        None, old, new, autojunk=False
-    ).get_opcodes():
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         if tag != "equal":
-            lines += [
-                f"{old_start + 1 + at}- {line}" for at, line in enumerate(old[old_start:old_end])
-            ]
-            lines += [
-                f"{new_start + 1 + at}+ {line}" for at, line in enumerate(new[new_start:new_end])
-            ]
+            lines += [f"{at + 1}- {old[at]}" for at in range(old_start, old_end)]
+            lines += [f"{at + 1}+ {new[at]}" for at in range(new_start, new_end)]
     more = len(lines) - _DIFF_LINES
     shown = [*map(one_line, lines[:_DIFF_LINES])]
     return [*shown, f"and {more} more lines"] if more > 0 else shown

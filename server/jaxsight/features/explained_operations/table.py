@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from jaxsight.features.printed_programs.editor_views import tokens
 from jaxsight.features.printed_programs.program import HLO, JAXPR, STABLEHLO, PrintedProgram
-from jaxsight.features.printed_programs.tokens import tokens
 from jaxsight.files import reading
 from jaxsight.text.markdown import prose, span
 
@@ -122,17 +122,14 @@ def explained_at(
 ) -> tuple[ExplainedOperation, int, int] | None:
     """Return the operation at an offset with its start and end; `None` if there is none."""
     line = program.line(offset)
-    for token in tokens(program, line, line):
-        if token.start > offset:
-            break
-        if offset > token.end:
-            continue
-        name = program.text[token.start : token.end]
-        if program.language == STABLEHLO and token.kind in ("keyword", "string"):
-            # `module` and `func.func` are keywords; names in MLIR's generic form are quoted.
-            name = name.strip('"')
-        elif not token.is_primitive:
-            return None
-        found = explained(program.language, name)
-        return (found, token.start, token.end) if found is not None else None
-    return None
+    around = (each for each in tokens(program, line, line) if each.start <= offset <= each.end)
+    if (token := next(around, None)) is None:
+        return None
+    name = program.text[token.start : token.end]
+    if program.language == STABLEHLO and token.kind in ("keyword", "string"):
+        # `module` and `func.func` are keywords; names in MLIR's generic form are quoted.
+        name = name.strip('"')
+    elif not token.is_primitive:
+        return None
+    found = explained(program.language, name)
+    return (found, token.start, token.end) if found is not None else None

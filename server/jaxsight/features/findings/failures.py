@@ -77,9 +77,8 @@ def reported(view: View, in_text: Sequence[Finding] = ()) -> Iterator[Finding]:
     if isinstance(reply, Failed) and reply.failure.was_refused:
         return
     for finding in findings(view):
-        same = [each for each in in_text if each.code == finding.code]
-        causes = [each for each in same if each.message == finding.message]
-        if all(each.repeats(finding) for each in causes):
+        said = finding.code, finding.message
+        if all(each.repeats(finding) for each in in_text if (each.code, each.message) == said):
             yield finding
 
 

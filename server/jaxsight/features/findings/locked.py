@@ -25,7 +25,7 @@ from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.rules.finding import Finding, finding_of
 from jaxsight.rules.jx502_changed_program.rule import RULE
 from jaxsight.source.module import Module
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Range
 from jaxsight.targets.target import Target, parse
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.replies import Traced
@@ -173,16 +173,11 @@ def finding_of_differences(
     """
     first, *others = differences
     line = next((each.line for each in differences if each.line), 0)
-    text = module.line(line - 1)
-    ends = (
-        Position(line - 1, len(text) - len(text.lstrip())),
-        Position(line - 1, len(text.rstrip())),
-    )
     on = found.section.target.partition(" ")[0]
     words = "; ".join(filter(None, (f"{first.change} on {on}", first.cause)))
     return finding_of(
         RULE.code,
-        Range(*ends) if line else found.range,
+        Range.of_line(line - 1, module.line(line - 1)) if line else found.range,
         clause(words, _MESSAGE),
         help=help,
         notes=(f"`{found.name}` differs from jaxsight.lock", *(each.words for each in others)),

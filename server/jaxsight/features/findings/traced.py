@@ -17,7 +17,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.explain_failure import explain
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.rule import AnnotatedFunction, Rule
-from jaxsight.source.text import Position, Range, SourceText
+from jaxsight.source.text import Range, SourceText
 from jaxsight.text.parsing import module_in
 from jaxsight.wire.messages.replies import Traced
 
@@ -130,9 +130,7 @@ def unused_nested(subjects: Sequence[Subject], views: Sequence[View]) -> Iterato
             help = f"add example inputs to `{outer}`"
             notes = ("a nested function cannot be traced by itself",)
         line = subject.examples.sets[0].line
-        text = subject.chunk.text.split("\n")[line]
-        start = len(text) - len(text.lstrip())
-        heading = Range(Position(line, start), Position(line, max(start + 1, len(text.rstrip()))))
+        heading = Range.of_line(line, subject.chunk.text.split("\n")[line])
         place = subject.placed.place(heading)
         yield finding_of(CODE, place, message, help=help, notes=notes)
 

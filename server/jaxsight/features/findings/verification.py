@@ -22,7 +22,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.query import Question, Unasked
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.text import Position, Range
+from jaxsight.source.text import Range
 from jaxsight.source.text_shift import common_prefix
 from jaxsight.text import units
 from jaxsight.text.inert import clause, words
@@ -107,7 +107,7 @@ async def _sliced(engine: Engine, document: Document, subject: Subject) -> Slice
     for _ in range(_TRACED_AGAIN):
         view = await engine.traces.view(document, subject, None)
         question = await engine.traces.question(document, subject)
-        if not isinstance(view, View) or isinstance(question, Unasked):
+        if isinstance(view, Unasked) or isinstance(question, Unasked):
             return None
         if view.stale or isinstance(view.answer.reply, Died):
             return None
@@ -158,18 +158,14 @@ class Verification:
         different = [
             number
             for number, function in enumerate(self._functions)
-            if function.program != _program(imported.functions[number])
+            if function.program != _program(imported, number)
         ]
         if not different:
             return VerifiedImports((), len(self._functions))
         replies = [imported, *[await self._run(self._request) for _ in range(_IMPORTS - 1)]]
         findings = []
         for number in different:
-            programs = [_made(reply, number) for reply in replies]
-            if (
-                len({_program(program) for program in programs if program is not None}) > 1
-                or None in programs
-            ):
+            if len({_program(reply, number) for reply in replies}) > 1:
                 view = self._functions[number].view
                 name = quoted(view.subject.name)
                 message = f"program of {name} differs between imports of the module"
@@ -177,13 +173,13 @@ class Verification:
                 notes = (f"imported {_IMPORTS} times; {why}",)
                 findings.append(finding_of(UNVERIFIED, view.name_range, message, notes=notes))
             else:
-                findings.append(await self._difference(number, imported.functions[number]))
+                findings.append(await self._difference(number, imported))
         return VerifiedImports(tuple(findings), len(self._functions) - len(different))
 
-    async def _difference(self, number: int, there: Made) -> Finding:
+    async def _difference(self, number: int, imported: Imported) -> Finding:
         """Return the finding for a function with another program, at the cause if it is found."""
-        here = self._functions[number]
-        cause = await self._cause(number, _program(there))
+        here, there = self._functions[number], _program(imported, number)
+        cause = await self._cause(number, there)
         name = quoted(here.view.subject.name)
         caveats = here.view.caveats
         if cause is None:
@@ -194,9 +190,9 @@ class Verification:
             range = self._line_range(cause.first_line)
             cut_short = self._module.number_of(cause) in self._kept(here)
             how = "running this statement in full" if cut_short else "this statement"
-            help = await self._remedy(number, cause, _program(there))
+            help = await self._remedy(number, cause, there)
             message = f"{name} was traced without {how}, which changes its program"
-        notes = (_contrast(here.program, there),)
+        notes = (_contrast(here.program, imported.functions[number]),)
         # A difference that the answer's own caveats announce is only a warning.
         severity = Severity.WARNING if caveats else Severity.ERROR
         return finding_of(DIFFERS, range, message, severity=severity, help=help, notes=notes)
@@ -271,39 +267,34 @@ class Verification:
             (chunks[index].first_line + 1, chunks[index].last_line + 1) for index in sorted(running)
         )
         function = self._request.functions[number]
-        reply = await self._run(replace(self._request, functions=(function,), lines=lines))
-        program = _made(reply, 0)
-        return "" if program is None else _program(program)
+        request = replace(self._request, functions=(function,), lines=lines)
+        return _program(await self._run(request), 0)
 
     def _not_imported(self, reply: Failed | Died) -> Finding:
         """Return the finding for a failed import, at the line where it failed."""
         line: int | None
         if isinstance(reply, Failed):
-            own_file = os.path.realpath(self._request.file)
-            frames = reply.failure.frames
-            lines = (f.line for f in frames if os.path.realpath(f.file) == own_file)
-            line = next(lines, None)
+            own, frames = os.path.realpath(self._request.file), reply.failure.frames
+            line = next((f.line for f in frames if os.path.realpath(f.file) == own), None)
             cause = f"raised {_raised(reply.failure)}"
         else:
             line = line_of(reply.death, self._request.file)
             cause = _ended(reply.death)
-        own = self._functions[0].view.name_range
-        range = own if line is None else self._line_range(line - 1)
+        name = self._functions[0].view.name_range
+        range = name if line is None else self._line_range(line - 1)
         notes = ("none of the functions in this file were verified",)
         return finding_of(UNVERIFIED, range, f"importing the module {cause}", notes=notes)
 
     def _line_range(self, line: int) -> Range:
-        text = self._module.line(line)
-        indent = len(text) - len(text.lstrip())
-        return Range(Position(line, indent), Position(line, max(len(text.rstrip()), indent)))
+        return Range.of_line(line, self._module.line(line))
 
 
-def _made(reply: Imported | Failed | Died, number: int) -> Made | None:
-    return reply.functions[number] if isinstance(reply, Imported) else None
-
-
-def _program(program: Made | None) -> str | None:
-    return program.program if program is not None and program.failure is None else None
+def _program(reply: Imported | Failed | Died, number: int) -> str | None:
+    """Return a function's program, `None` if it cannot be traced, or `""` if the import failed."""
+    if not isinstance(reply, Imported):
+        return ""
+    made = reply.functions[number]
+    return made.program if made.failure is None else None
 
 
 def _raised(failure: Failure) -> str:

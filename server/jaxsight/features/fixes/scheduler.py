@@ -42,17 +42,15 @@ class FixScheduler:
     """The fixes of a session."""
 
     engine: Engine
-    verifying: FixVerifier
     _work: dict[str, list[_Work]] = field(default_factory=dict)
     """By file, in the order of verification."""
     _sandboxes: Sandboxes = field(default_factory=Sandboxes)
     _worker: asyncio.Task[None] | None = None
     _current: tuple[str, asyncio.Task[Fix | None]] | None = None
+    _verifying: FixVerifier = field(init=False)
 
-    @staticmethod
-    def of(engine: Engine) -> FixScheduler:
-        """Return the fixes of a session."""
-        return FixScheduler(engine, FixVerifier(engine))
+    def __post_init__(self) -> None:
+        self._verifying = FixVerifier(self.engine)
 
     def start(self, path: str, report: Findings, *, pause: float = PAUSE) -> None:
         """Verify fixes of a file's current findings, in place of the earlier ones."""
@@ -135,9 +133,9 @@ class FixScheduler:
             path, work = first
             sandbox = self._sandboxes.of(self.engine.projects.of(path))
             trying = asyncio.create_task(
-                self.verifying.fix(sandbox, work.view, work.finding, work.target)
+                self._verifying.fix(sandbox, work.view, work.finding, work.target)
                 if work.view is not None
-                else self.verifying.in_text(work.module, work.finding)
+                else self._verifying.in_text(work.module, work.finding)
             )
             self._current = path, trying
             fix: Fix | None = None

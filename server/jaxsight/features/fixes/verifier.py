@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from itertools import islice
@@ -119,8 +119,11 @@ class FixVerifier:
         Args:
             target: the target to compile for, if any.
         """
-        async for candidate, question in self._candidates(sandbox, view, finding):
-            name = target.name if target is not None else ""
+        name = target.name if target is not None else ""
+        context = FixContext.of(view, finding)
+        for candidate in islice(candidates(context), _TRIED) if context is not None else ():
+            if (question := await self._asked(sandbox, view, candidate.edits)) is None:
+                continue
             key = view.answer.key, question.key, finding.code, name
             verdict = self._verdicts.get(key)
             if verdict is None:
@@ -195,24 +198,13 @@ class FixVerifier:
         if isinstance(before.reply, Traced) and not isinstance(after.reply, Traced):
             verdict = _Verdict("it can no longer be traced")
         elif isinstance(before.reply, Traced):
-            before = replace(before, question=first)
-            compared = await sandbox.compare(before, after)
+            compared = await sandbox.compare(replace(before, question=first), after)
             if same and not isinstance(compared, Compared):
                 verdict = _Verdict(_NOT_COMPARED)
             elif same and isinstance(compared, Compared) and not compared.same:
                 verdict = _Verdict(compared.words)
         self._unharmed_by.put(key, (verdict, {**before.versions, **after.versions}))
         return verdict
-
-    async def _candidates(
-        self, sandbox: Sandbox, view: View, finding: Finding
-    ) -> AsyncIterator[tuple[Candidate, Question]]:
-        """Yield the candidates, each with the question about the changed text."""
-        if (context := FixContext.of(view, finding)) is None:
-            return
-        for candidate in islice(candidates(context), _TRIED):
-            if (question := await self._asked(sandbox, view, candidate.edits)) is not None:
-                yield candidate, question
 
     async def _asked(self, sandbox: Sandbox, view: View, edits: Sequence[Edit]) -> Question | None:
         return await self.engine.aside.judge(view.module, lambda: _asked(sandbox, view, edits))
@@ -277,10 +269,8 @@ class FixVerifier:
         result: AnyFigures | Refused | None = None
         if target is not None and interpreter is not None:
             how = (answer, target, interpreter.path, sandbox.lower)
-            compiling, is_measured = (
-                self.engine.programs.compiling(),
-                RULES[code].measures is CompileTimes.FOLDING,
-            )
+            compiling = self.engine.programs.compiling()
+            is_measured = RULES[code].measures is CompileTimes.FOLDING
             with contextlib.suppress(TraceGone):
                 if is_measured and is_worth_measuring(outlined.folds):
                     folding = await compiling.folding(*how)
@@ -303,7 +293,7 @@ class FixVerifier:
             count = int(await self.engine.processes.difference(answer, target) is not None)
         else:
             count = _count_in_text(question.module, code)
-        return _Look(count, FormCosts.of(answer.reply, compiled, folding))
+        return count, FormCosts.of(answer.reply, compiled, folding)
 
 
 def _in_text(module: Module, finding: Finding) -> Fix | None:
@@ -334,12 +324,8 @@ def _judged(compared: Compared | Died | None, *, same: bool) -> Compared | _Verd
     return _Verdict(compared.words) if same and not compared.same else compared
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """The number of findings of one code in one form of a function, and its figures."""
-
-    findings: int
-    figures: FormCosts
+_Look = tuple[int, FormCosts]
+"""The number of findings of one code in one form of a function, and its figures."""
 
 
 def _effect(
@@ -352,15 +338,16 @@ def _effect(
     Raises:
         Incomplete: the verdict needs figures of complete compiles.
     """
-    if remedy.proof in (Proof.GONE, Proof.COMMUNICATED) and after.findings >= before.findings:
+    found, remaining = before[0], after[0]
+    if remedy.proof in (Proof.GONE, Proof.COMMUNICATED) and remaining >= found:
         return _Verdict("it does not help: the finding remains")
-    words = list(figures.words(before.figures, after.figures, timed=remedy.timed))
-    forms = before.figures, after.figures
+    forms = before[1], after[1]
+    words = list(figures.words(*forms, timed=remedy.timed))
     match remedy.proof:
         case Proof.SMALLER:
             helps = figures.smaller(*forms)
         case Proof.FEWER:
-            helps = after.findings <= before.findings and figures.fewer(*forms)
+            helps = remaining <= found and figures.fewer(*forms)
         case Proof.COMMUNICATED:
             helps = figures.less_communicated(*forms)
         case Proof.GONE:
@@ -369,7 +356,7 @@ def _effect(
     too_slow = not remedy.costs_any and figures.too_slow(*forms, _LONGEST_TRADE)
     if not helps or worse or too_slow:
         return _Verdict(f"it does not help: {', '.join(words) or 'no figure changes'}")
-    compiled = after.figures.compiled
+    compiled = after[1].compiled
     if compiled is not None and target is not None and words:
         is_said = words[-1].endswith(figures.PER_DEVICE)
         several = " (per device)" if compiled.devices > 1 and not is_said else ""

@@ -209,7 +209,7 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
         others = [v for v in await engine.traces.known_views(document) if not v.compiled_as]
         others += await engine.traces.programs_in(document)
         around = [own for each in others if (own := programs.kernels(each)) is not None]
-        shares = [share.words() for share in shares_of(around, view.subject_range)]
+        shares = shares_of(around, view.subject_range)
         return "\n\n".join(prose(words) for words in (*shares, inputs.not_compiled(view)))
     have_started = programs.have_started
     was_compiled = programs.was_compiled(view)

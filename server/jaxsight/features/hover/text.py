@@ -63,7 +63,9 @@ def function_hover(
         traced = view.shown(answer.reply) if view.assumed else answer.reply
         parts.append(f"*{inputs.WITH_SIZES}:*" if targets and view.assumed else "")
         parts.append(targets)
-        parts.append(fenced(named_signature(subject.name, view, traced)))
+        forms = [view.shown(traced)] if view.assumed else [view.shown(traced), traced]
+        signatures = dict.fromkeys(signature(subject.name, form) for form in forms)
+        parts.append(fenced("\n".join(signatures)))
         parts.append(_facts(subject, view, traced))
         parts += [
             array_trees.block(tree, name, _INPUT_LINES)
@@ -216,12 +218,6 @@ def signature(name: str, traced: Traced) -> str:
         for parameter, text in traced.parameters
     ]
     return _call(name, parameters, one_line(traced.outputs))
-
-
-def named_signature(name: str, view: View, traced: Traced) -> str:
-    """Return the signature, and before it the same with names of sizes, where they are known."""
-    named = signature(name, view.shown(traced))
-    return named if view.assumed else "\n".join(dict.fromkeys((named, signature(name, traced))))
 
 
 def _call(name: str, parameters: list[str], outputs: str = "") -> str:

@@ -6,7 +6,7 @@ import re
 
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
-from jaxsight.text.layout import cut
+from jaxsight.text.layout import aligned, cut
 from jaxsight.text.markdown import fenced
 from jaxsight.wire.observations import Row, Tree
 
@@ -81,14 +81,8 @@ def table(tree: Tree, most: int = MOST_LINES) -> list[str]:
     depth = next(fits, 1)
     rows = [row for row in tree.rows[1:] if row.depth <= depth]
     shown = rows if len(rows) <= most else rows[: most - 1]
-    cells = [_cells(row) for row in shown]
-    widths = [max((len(line[at]) for line in cells), default=0) for at in range(4)]
-    lines = [
-        f"{name:{widths[0]}}  {text:{widths[1]}}  {count:>{widths[2]}}  {size:>{widths[3]}}"
-        for name, text, count, size in cells
-    ]
     more = [f"… {len(rows) - len(shown)} more"] if len(shown) < len(rows) else []
-    return [line.rstrip() for line in (*lines, *more)]
+    return [*aligned([*map(_cells, shown)], "llrr"), *more]
 
 
 def _cells(row: Row) -> tuple[str, str, str, str]:

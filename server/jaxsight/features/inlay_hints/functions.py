@@ -147,8 +147,8 @@ def _shares(shown: ShownDocument) -> Iterator[Hint]:
         if view.compiled_as != "inside" or view.stale or shown.kernels(view) is not None:
             continue
         if shares := list(shares_of(programs, view.subject_range)):
-            tooltip = prose("\n\n".join((*(share.words() for share in shares), _NOTE)))
-            yield Hint(head(view), f"{SIGN} {shares[0].words('')}", tooltip)
+            first = next(shares_of(programs, view.subject_range, ""))
+            yield Hint(head(view), f"{SIGN} {first}", prose("\n\n".join((*shares, _NOTE))))
 
 
 def without_kernels(shown: ShownDocument) -> Iterator[Hint]:

@@ -11,7 +11,7 @@ from jaxsight.features.inlay_hints.kind import (
     line_hints,
     of_programs,
 )
-from jaxsight.features.measuring.shown import lines_of, row_words, shown_times
+from jaxsight.features.measuring.shown import row_words, shown_times
 from jaxsight.features.model import Hint
 from jaxsight.figures import collectives, host_transfers
 from jaxsight.figures.rows import sentence
@@ -116,7 +116,7 @@ def measured(shown: ShownDocument, kernels: LocatedFigures) -> Iterator[Hint]:
     times = known.at_lines if known is not None else None
     if known is None or times is None:
         return
-    shares, module = lines_of(times), kernels.view.module
+    shares, module = times.shares, kernels.view.module
     yield from line_hints(
         shown,
         times.kernels,

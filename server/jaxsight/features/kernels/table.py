@@ -130,36 +130,21 @@ def expression_words(kernels: LocatedFigures, place: Range) -> str:
 # What a function has of the kernels of the programs that it is a part of.
 
 
-@dataclass(frozen=True, slots=True)
-class KernelShare:
-    """The kernels of a program that compute something in a function.
+def shares_of(
+    programs: Iterable[LocatedFigures], function: Range, quote: str = "`"
+) -> Iterator[str]:
+    """Yield ``in `train_step`: 133 of 412 kernels`` for programs that begin elsewhere.
 
-    A kernel may be of several functions, so the shares of all need not add up.
+    Kernels count that compute something in a function, which is given by its place. A kernel may be
+    of several functions, so the shares of all need not add up.
     """
-
-    program: str
-    """The name of the compiled function, or what is compiled at a call."""
-    line: int | None
-    """The line of that call, from 1."""
-    kernels: int
-    of: int
-
-    def words(self, quote: str = "`") -> str:
-        """Return ``in `train_step`: 133 of 412 kernels``."""
-        at = f" at line {self.line}" if self.line is not None else ""
-        of = count(self.of, "kernel")
-        return f"in {quote}{self.program}{quote}{at}: {self.kernels} of {of}"
-
-
-def shares_of(programs: Iterable[LocatedFigures], function: Range) -> Iterator[KernelShare]:
-    """Yield the shares of a function, given by its place, in programs that begin elsewhere."""
     for kernels in programs:
-        own = kernels.view.subject_range
+        own, subject = kernels.view.subject_range, kernels.view.subject
         held = 0 if own.holds(function) or function.holds(own) else len(kernels.holding(function))
         if held:
-            subject = kernels.view.subject
-            line = own.start.line + 1 if subject.is_program else None
-            yield KernelShare(subject.title, line, held, kernels.graph.kernel_count)
+            at = f" at line {own.start.line + 1}" if subject.is_program else ""
+            of = count(kernels.graph.kernel_count, "kernel")
+            yield f"in {quote}{subject.title}{quote}{at}: {held} of {of}"
 
 
 # All figures of a function's kernels as JSON, with what is known of its trace.

@@ -15,7 +15,7 @@ from jaxsight.features.measuring import shown
 from jaxsight.features.measuring.shown import MatchedTimes, ShownTimes, matched
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
-from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
+from jaxsight.queries.programs.located_figures import Refused
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.target import Target, parse
 from jaxsight.wire.messages.measuring import MeasuringLimits
@@ -60,17 +60,6 @@ async def measured_function(
         view, chosen, against=against, limits=limits, on_stage=on_stage
     )
     return matched(result, measurement)
-
-
-def last(engine: Engine, kernels: LocatedFigures) -> tuple[MatchedTimes, bool] | None:
-    """Return the last measurement beside a function's kernels, and whether it is stale.
-
-    `None` if there is none for the kernels' target, or not of their program.
-    """
-    if (found := engine.measurements.last(kernels.view, kernels.target)) is None:
-        return None
-    measurement, is_stale = found
-    return matched(kernels, measurement), is_stale
 
 
 MEASURE: Final = "jaxsight.measure"

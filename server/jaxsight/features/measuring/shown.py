@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from jaxsight.features import caveats
+from jaxsight.figures.program_notes import stages
 from jaxsight.figures.record import fields
 from jaxsight.figures.summary import estimated_time
 from jaxsight.queries.engine import Engine
@@ -114,9 +115,7 @@ def _device(times: ProgramTimes) -> Iterator[str]:
 
 
 def _made(times: ProgramTimes, traced: float | None) -> Iterator[str]:
-    stages = [f"trace {units.seconds(traced)}"] if traced is not None else []
-    stages.append(f"lower {units.seconds(times.lower_seconds)}")
-    yield " · ".join([*stages, f"XLA {units.seconds(times.compile_seconds)}"])
+    yield stages(traced, times.lower_seconds, units.seconds(times.compile_seconds))
     if times.peak_bytes >= 0:
         yield f"peak memory of the device {units.size(times.peak_bytes)}"
     if times.drawn:
@@ -164,7 +163,7 @@ class MatchedTimes:
 
     @functools.cached_property
     def shares(self) -> Mapping[int, float]:
-        """The share of device time of each line (from 1), from 0 to 1.
+        """The share of device time of each line (from 1) that is worth showing, from 0 to 1.
 
         The time of a kernel that computes several lines is divided evenly between them.
         """
@@ -172,7 +171,7 @@ class MatchedTimes:
         for row in self.rows:
             for line in row.lines:
                 found[line] += row.share / len(row.lines)
-        return found
+        return {line: share for line, share in found.items() if share >= _LEAST_SHARE}
 
 
 def matched(kernels: LocatedFigures, measurement: Measurement) -> MatchedTimes:
@@ -272,11 +271,6 @@ def shown_times(
     return ShownTimes(engine, view, measurement, kernels, measurement.answer.key != view.answer.key)
 
 
-def lines_of(times: MatchedTimes) -> dict[int, float]:
-    """Return the lines (from 1) that take a share of the device's time that is worth showing."""
-    return {line: share for line, share in times.shares.items() if share >= _LEAST_SHARE}
-
-
 def row_words(times: MatchedTimes, row: MeasuredKernel[int]) -> str:
     """Return one kernel's times in a clause: `kernel 2, fft × 7: 120 µs (≈ 100, 1.2×), 38 %`.
 
@@ -372,11 +366,6 @@ def record(found: MatchedTimes, function: str) -> dict[str, object]:
         },
         "command_buffers": conditions.command_buffers,
     }
-
-
-def ratio_record(ratio: MeasuredRatio) -> dict[str, float]:
-    """Return how much longer the other function takes, with an interval of 95 %."""
-    return asdict(ratio)
 
 
 def times_record(times: ProgramTimes) -> dict[str, object]:

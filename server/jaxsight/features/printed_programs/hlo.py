@@ -27,7 +27,7 @@ _METADATA = ", metadata={"
 
 def read(text: str) -> PrintedProgram:
     """Read HLO."""
-    program = PrintedProgram(HLO, text, PrintedBlock(0, len(text)))
+    program = PrintedProgram(HLO, text)
     # All computations first, so that names of them are known where they are called.
     bodies = [_block(program, at) for at in computations(text)]
     for block, lines in bodies:
@@ -50,10 +50,10 @@ def _block(program: PrintedProgram, at: ComputationSpans) -> tuple[PrintedBlock,
     name = program.text[at.name : at.name_end]
     end = at.end + program.text.startswith("}", at.end)
     block = PrintedBlock(at.start, end, name, at.name, function_key(name), program.root)
-    block.is_function, block.is_entry = True, at.is_entry
+    block.is_entry = at.is_entry
     program.root.blocks.append(block)
-    program.functions.setdefault(block.key, block)
-    program.places.setdefault(block.key, []).append(block.name_start)
+    program.add(block)
+    program.places[block.key].append(block.name_start)
     return block, range(program.line(at.start) + 1, program.line(at.end))
 
 
@@ -67,7 +67,7 @@ def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, line:
     statement = PrintedStatement(start + indent, start + (comment if comment > 0 else len(line)))
     block.statements.append(statement)
     block.defined.setdefault(name, start + at.name)
-    program.places.setdefault(name, []).append(start + at.name)
+    program.places[name].append(start + at.name)
     if at.opcode < 0:
         return
     statement.operation = line[at.opcode : at.operands - 1]
@@ -77,8 +77,7 @@ def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, line:
     if statement.operation not in ("parameter", "constant"):
         for match in _OPERAND.finditer(line, at.operands, close + 1):
             if match.end() <= close:
-                places = program.places.setdefault(value_key(match[0]), [])
-                places.append(start + match.start())
+                program.places[value_key(match[0])].append(start + match.start())
     # The names of computations, and of other instructions, after the operands.
     metadata = line.find(_METADATA, close)
     end_of_names = metadata if metadata >= 0 else len(line)
@@ -87,7 +86,7 @@ def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, line:
         for word in _NAME.finditer(line, *match.span(group)):
             key, place = function_key(word[0]), start + word.start()
             if match[1] == "control-predecessors":
-                program.places.setdefault(value_key(word[0]), []).append(place)
+                program.places[value_key(word[0])].append(place)
             elif key in program.functions:
                 statement.calls.append((key, place))
                 program.places[key].append(place)

@@ -71,8 +71,7 @@ def read(text: str) -> PrintedProgram:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
-        root = PrintedBlock(0, len(text))
-        self.program = PrintedProgram(JAXPR, text, root)
+        self.program = PrintedProgram(JAXPR, text)
         self.levels: list[_Level] = []
         self.last = 0
         for match in _TOKEN.finditer(text):
@@ -114,15 +113,14 @@ class _Reader:
         block = PrintedBlock(start, parent=parent)
         parent.blocks.append(block)
         if outer is None:
-            block.key, block.is_function, block.is_entry = FUNCTION, True, True
-            self.program.functions.setdefault(FUNCTION, block)
+            block.key, block.is_entry = FUNCTION, True
+            self.program.add(block)
         if outer is not None and outer.statement is not None:
             block.name = self._part(outer)
             outer.statement.blocks.append(block)
             if outer.statement.name and len(outer.statement.blocks) == 1:
                 block.key, block.name_start = outer.statement.calls[0]
-                block.is_function = True
-                self.program.functions.setdefault(block.key, block)
+                self.program.add(block)
         self.levels.append(_Level(block))
 
     def _part(self, level: _Level) -> str:
@@ -171,7 +169,7 @@ class _Reader:
             if value is not None and (statement := level.statement) is not None:
                 key, statement.name = function_key(value[0]), value[0]
                 statement.calls.append((key, value.start()))
-                self.program.places.setdefault(key, []).append(value.start())
+                self.program.places[key].append(value.start())
 
     def _mark(self, level: _Level, mark: str, end: int) -> None:
         brackets = level.brackets
@@ -234,4 +232,4 @@ class _Reader:
         name = match["variable"]
         if name != "_" and name not in level.block.defined:
             level.block.defined[name] = match.start()
-            self.program.places.setdefault(name, []).append(match.start())
+            self.program.places[name].append(match.start())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -82,9 +83,7 @@ class PrintedProgram:
 
     language: str
     text: str
-    root: PrintedBlock
-    """The whole text."""
-    places: dict[str, list[int]] = field(default_factory=dict)
+    places: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """The offsets of each name, in order: of values by name, of functions by `function_key`.
 
     Names of HLO's values are without `%` (`value_key`).
@@ -93,20 +92,30 @@ class PrintedProgram:
     """Functions by key; symbols without a block are in `root.defined`."""
     repeated: list[tuple[int, int, str]] = field(default_factory=list)
     """Start and end of a jaxpr that is not printed again, and the path of the one that is."""
-    lines: list[int] = field(default_factory=list)
-    """The offset of each line."""
 
     def __post_init__(self) -> None:
         text = self.text
+        self.root = PrintedBlock(0, len(text))
+        """The whole text."""
         self.lines = [0, *(match.end() for match in re.finditer(r"\r\n?|\n", text))]
+        """The offset of each line."""
+
+    def add(self, block: PrintedBlock) -> None:
+        """Take a function up, unless there is one with its key."""
+        block.is_function = True
+        self.functions.setdefault(block.key, block)
+
+    def end(self, line: int) -> int:
+        """Return the offset of the end of a line, after its line break."""
+        return self.lines[line + 1] if line + 1 < len(self.lines) else len(self.text)
 
     def offset(self, position: Position) -> int:
         """Return the offset of a position; one outside the text is moved to an edge."""
-        if position.line >= len(self.lines):
+        line, last = position.line, len(self.lines) - 1
+        if line > last:
             return len(self.text)
-        following = position.line + 1
-        end = self.lines[following] if following < len(self.lines) else len(self.text) + 1
-        return max(0, min(self.lines[position.line] + position.column, end - 1))
+        end = self.end(line) - (line < last)
+        return max(0, min(self.lines[line] + position.column, end))
 
     def line(self, offset: int) -> int:
         """Return the line (from 0) of an offset."""
@@ -124,9 +133,7 @@ class PrintedProgram:
     def line_range(self, line: int) -> tuple[int, int]:
         """Return the offsets of the beginning and end of a line's text, without indentation."""
         start = self.lines[line]
-        end = self.lines[line + 1] if line + 1 < len(self.lines) else len(self.text)
-        content = self.text[start:end]
-        stripped = content.rstrip()
+        stripped = self.text[start : self.end(line)].rstrip()
         indent = len(stripped) - len(stripped.lstrip())
         return start + indent, start + len(stripped)
 
@@ -152,8 +159,7 @@ class PrintedProgram:
     def word(self, offset: int) -> tuple[int, int]:
         """Return start and end of the word around an offset; both are `offset` if there is none."""
         line = self.line(offset)
-        start = self.lines[line]
-        end = self.lines[line + 1] if line + 1 < len(self.lines) else len(self.text)
+        start, end = self.lines[line], self.end(line)
         # Words do not contain spaces, and lines may have millions of characters.
         first = max(start, self.text.rfind(" ", start, offset) + 1)
         last = self.text.find(" ", offset, end)

@@ -10,7 +10,6 @@ from jaxsight.features.printed_programs.program import (
     JAXPR,
     KERNELS,
     STABLEHLO,
-    PrintedBlock,
     PrintedProgram,
     PrintedStatement,
 )
@@ -20,7 +19,7 @@ _KERNEL = re.compile(r"^[ ]*(?P<name>\w[\w ]*?): [^\n]*", re.MULTILINE)
 
 def _kernels(text: str) -> PrintedProgram:
     """Read a list of kernels, the lines after the first empty one: statements without names."""
-    program = PrintedProgram(KERNELS, text, PrintedBlock(0, len(text)))
+    program = PrintedProgram(KERNELS, text)
     for match in _KERNEL.finditer(text, max(0, text.find("\n\n"))):
         start = match.start("name")
         program.root.statements.append(

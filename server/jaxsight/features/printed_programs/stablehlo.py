@@ -37,7 +37,7 @@ def read(text: str) -> PrintedProgram:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.program = PrintedProgram(STABLEHLO, text, PrintedBlock(0, len(text)))
+        self.program = PrintedProgram(STABLEHLO, text)
         self.block = self.program.root
         self.open: list[tuple[PrintedBlock, PrintedStatement | None, PrintedBlock | None]] = []
         """The blocks around the current one, each with its statement and scope there."""
@@ -46,10 +46,8 @@ class _Reader:
         """The number of regions that are open, and too deep to be blocks."""
         self.scope: PrintedBlock | None = None
         """The block of a statement whose regions share names, as those of `while` do."""
-        lines = self.program.lines
-        for index, start in enumerate(lines):
-            end = lines[index + 1] if index + 1 < len(lines) else len(text)
-            self._line(start, text[start:end].rstrip())
+        for index, start in enumerate(self.program.lines):
+            self._line(start, text[start : self.program.end(index)].rstrip())
         while self.open:
             self._close(len(text))
 
@@ -100,11 +98,11 @@ class _Reader:
         around = self.scope or self.block
         block = PrintedBlock(start, len(self.text), name, parent=around, sees_outside=True)
         if function is not None:
-            block.sees_outside, block.is_function = False, True
+            block.sees_outside = False
             block.is_entry = function["access"] == "public"
             block.name_start = start + function.start("name")
             block.key = function_key(name)
-            self.program.functions.setdefault(block.key, block)
+            self.program.add(block)
         around.blocks.append(block)
         return block
 
@@ -156,12 +154,12 @@ class _Reader:
                 owner.defined.setdefault(name, place)
             elif after == " = ":
                 self._shared().defined.setdefault(name, place)
-            places.setdefault(name, []).append(place)
+            places[name].append(place)
         for match in _SYMBOL.finditer(plain):
             # Names that are no words are quoted: `@"<lambda>"`.
             key = function_key(content[match.start() : match.end()])
             place = start + match.start()
-            places.setdefault(key, []).append(place)
+            places[key].append(place)
             if self.statement is not None and inner is None:
                 self.statement.calls.append((key, place))
             if _SYMBOL_DEFINED.match(plain):

@@ -63,8 +63,8 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
     unreached = engine.dry_runs.unreached(document)
     for name in unreached & document.proposed.keys():
         show(document, name, None)
-    wanted = [*_failed(engine, document), *_without(engine, document)]
-    wanted = [each for each in wanted if each.function.qualname not in unreached]
+    proposing = (*_failed(engine, document), *_without(engine, document))
+    wanted = [each for each in proposing if each.function.qualname not in unreached]
     if only:
         having = {subject.name for subject in engine.documents.subjects(document)}
         functions = document.module.functions
@@ -126,9 +126,8 @@ def _without(engine: Engine, document: Document) -> Iterator[PlacedFunction]:
     subjects = engine.documents.subjects(document)
     having = {subject.name for subject in subjects}
     for placed in document.module.functions:
-        function = placed.function
-        name = function.qualname
-        is_nested = function.refused == "nested" and name not in having
+        name = placed.function.qualname
+        is_nested = placed.function.refused == "nested" and name not in having
         if is_nested and engine.dry_runs.partial(document.path, name):
             yield placed
     yield from worth_proposing(document, subjects)
@@ -228,9 +227,7 @@ def worth_proposing(document: Document, subjects: Sequence[Subject]) -> Iterator
 def runs_a_program(chunk: ModuleChunk, function: Function) -> bool:
     """Return whether a function is there to be run, or is called by Python itself."""
     name = function.qualname.rpartition(".")[2]
-    if name.startswith("__") and name != "__call__":
-        return True
-    if _RUNS.fullmatch(name):
+    if (name.startswith("__") and name != "__call__") or _RUNS.fullmatch(name):
         return True
     lines = chunk.text.split("\n")[function.body_start.line : function.range.end.line + 1]
     return any(_LOOPS.search(line) for line in lines)

@@ -20,10 +20,11 @@ from jaxsight.queries.documents import Subject
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
+from jaxsight.rules.fixing.context import applied
 from jaxsight.source.analysis import syntax_digest
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
-from jaxsight.source.text import Edit, Position, Range, lines_of
+from jaxsight.source.text import Edit, Position, Range, SourceText, lines_of
 from jaxsight.text.names import bound_in, bound_in_scope
 from jaxsight.text.parsing import parse
 from jaxsight.wire.messages import replies
@@ -154,12 +155,8 @@ async def source_of_file(
 
 def _links(pairs: Sequence[tuple[int, int]], text: str) -> tuple[Linked, ...]:
     """Return links from lines of a source to those of the program, without their indentation."""
-    lines = [code.rstrip() for code in text.split("\n")]
-    starts = [len(code) - len(code.lstrip()) for code in lines]
-    return tuple(
-        Linked(number, "", Range(Position(at, starts[at]), Position(at, len(lines[at]))))
-        for number, at in pairs
-    )
+    lines = text.split("\n")
+    return tuple(Linked(number, "", Range.of_line(at, lines[at])) for number, at in pairs)
 
 
 # Insert the source of a function into its file, below the original, with the imports it needs.
@@ -282,8 +279,7 @@ def _without_own_import(text: str, name: str) -> str:
     )
     if own is None or not name:
         return text
-    path = _dotted(own)
-    lines = text.split("\n")
+    path, source = _dotted(own), SourceText(text)
     uses = [
         node
         for node in ast.walk(tree)
@@ -293,12 +289,14 @@ def _without_own_import(text: str, name: str) -> str:
     if clashing := sorted({node.attr for node in uses} & bound):
         words = ", ".join(clashing)
         raise NotSourcerized(f"cannot insert: the source redefines {words}; {_INSTEAD}")
-    for node in sorted(uses, key=lambda node: (node.lineno, node.col_offset), reverse=True):
-        row = lines[node.lineno - 1].encode()
-        rest = row[node.col_offset + len(path) + 1 :]
-        lines[node.lineno - 1] = (row[: node.col_offset] + rest).decode()
-    del lines[own.lineno - 1]
-    return "\n".join(lines)
+    starts = [source.position(node.lineno, node.col_offset) for node in uses]
+    line = Range(Position(own.lineno - 1, 0), Position(own.lineno, 0))
+    named = [_from(start, len(path) + 1) for start in starts]
+    return applied(text, [Edit(range, "") for range in (line, *named)])
+
+
+def _from(start: Position, length: int) -> Range:
+    return Range(start, Position(start.line, start.column + length))
 
 
 def _dotted(node: ast.stmt) -> str:
@@ -311,18 +309,14 @@ def _dotted(node: ast.stmt) -> str:
 
 def _renamed(text: str, tree: ast.Module, names: Mapping[str, str]) -> str:
     """Return the text with some names replaced."""
-    lines = text.split("\n")
-    places = []
+    source, edits = SourceText(text), []
     for node in ast.walk(tree):
         match node:
-            case ast.Name(id=name) if name in names:
-                places.append((node.lineno - 1, node.col_offset, name))
-            case ast.FunctionDef(name=name) if name in names:
-                places.append((node.lineno - 1, node.col_offset + len("def "), name))
-    for line, column, name in sorted(places, reverse=True):
-        row = lines[line].encode()
-        lines[line] = (row[:column] + names[name].encode() + row[column + len(name) :]).decode()
-    return "\n".join(lines)
+            case ast.Name(id=name) | ast.FunctionDef(name=name) if name in names:
+                column = node.col_offset + len("def ") * isinstance(node, ast.FunctionDef)
+                start = source.position(node.lineno, column)
+                edits.append(Edit(_from(start, len(name)), names[name]))
+    return applied(text, edits)
 
 
 @dataclass(frozen=True, slots=True)

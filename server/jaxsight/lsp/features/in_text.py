@@ -107,10 +107,8 @@ async def complete(
     view = context.documents.view(uri)
     if not completions or view is None:
         return None
-    markdown = context.client.completion_markdown
     proposals = [
-        completion_item(view, completion, order, markdown=markdown)
-        for order, completion in enumerate(completions)
+        completion_item(view, completion, order) for order, completion in enumerate(completions)
     ]
     return types.CompletionList(is_incomplete=False, items=proposals)
 

@@ -13,12 +13,13 @@ docs/protocol.md describes the fields.
 from __future__ import annotations
 
 from asyncio import to_thread
+from dataclasses import asdict
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from jaxsight.features.model import Panel
-from jaxsight.features.panel import record, swept_record
+from jaxsight.features.panel import record
 from jaxsight.figures.panel import Json
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.virtual_uris import PLAIN, VirtualDocument
@@ -84,7 +85,7 @@ class Panels:
         if view is None:
             return None
         session = self._context.session
-        return swept_record(await session.drawn_sweep(view.path, function, sizes.split(), figure))
+        return asdict(await session.drawn_sweep(view.path, function, sizes.split(), figure))
 
     def refresh(self, path: str) -> None:
         """Notify the client once that there are new answers about a file.

@@ -209,10 +209,7 @@ def located(path: str, reply: DryCalls, then: Module, now: Module) -> Iterator[L
         if frame.file != path or not 0 < frame.line <= len(lines):
             return None
         # A statement that ran dry: only its line is known.
-        text = lines[frame.line - 1]
-        start = len(text) - len(text.lstrip())
-        row = frame.line - 1
-        return shift.range(Range(Position(row, start), Position(row, len(text.rstrip()))))
+        return shift.range(Range.of_line(frame.line - 1, lines[frame.line - 1]))
 
     lines = then.text.split("\n")
     for error in reply.errors:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from jaxsight.cli import parameters as common
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import FOUND, failing_on
@@ -13,7 +15,7 @@ from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import inputs
 from jaxsight.features.measuring import shown
 from jaxsight.features.measuring.asked import measured_function
-from jaxsight.features.measuring.shown import MatchedTimes, ratio_record, record, times_record
+from jaxsight.features.measuring.shown import MatchedTimes, record, times_record
 from jaxsight.figures.collectives import kernel_title
 from jaxsight.queries.measurements import NotMeasured
 from jaxsight.targets.achieved import MeasuredKernel
@@ -120,7 +122,7 @@ def _against(found: MatchedTimes, name: str) -> dict[str, object]:
     if measured.other is None or measured.ratio is None:
         return {}
     other = {"function": name, **times_record(measured.other)}
-    return {"against": {**other, "ratio": ratio_record(measured.ratio)}}
+    return {"against": {**other, "ratio": asdict(measured.ratio)}}
 
 
 def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> None:

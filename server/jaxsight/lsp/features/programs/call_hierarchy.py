@@ -8,7 +8,7 @@ from functools import partial
 from lsprotocol import types
 
 from jaxsight.features.call_hierarchy import traced_calls
-from jaxsight.features.printed_programs.navigation import calls, function_at
+from jaxsight.features.printed_programs.editor_views import calls, function_at
 from jaxsight.features.printed_programs.program import FUNCTION
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.printed import ReadProgram

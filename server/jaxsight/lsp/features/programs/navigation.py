@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from lsprotocol import types
 
 from jaxsight.features.model import Linked
-from jaxsight.features.printed_programs import navigation
+from jaxsight.features.printed_programs import editor_views
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.printed import ReadProgram
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
@@ -40,7 +40,7 @@ class Navigation:
         self, opened: ReadProgram, params: types.DefinitionParams
     ) -> list[types.Location] | None:
         offset = opened.offset(params.position)
-        defined = navigation.definition(opened.program, offset)
+        defined = editor_views.definition(opened.program, offset)
         if defined is not None:
             return [types.Location(opened.uri, opened.range(*defined))]
         if opened.shows is None:
@@ -58,7 +58,7 @@ class Navigation:
     ) -> list[types.Location]:
         offset = opened.offset(params.position)
         spans, defined = await opened.compute(
-            lambda: navigation.occurrences(opened.program, offset)
+            lambda: editor_views.occurrences(opened.program, offset)
         )
         with_definition = params.context.include_declaration
         return [
@@ -72,12 +72,12 @@ class Navigation:
     ) -> list[types.DocumentHighlight]:
         offset = opened.offset(params.position)
         spans, defined = await opened.compute(
-            lambda: navigation.occurrences(opened.program, offset)
+            lambda: editor_views.occurrences(opened.program, offset)
         )
         read, write = types.DocumentHighlightKind.Read, types.DocumentHighlightKind.Write
         return [
             types.DocumentHighlight(opened.range(*span), write if span == defined else read)
-            for span in navigation.nearest(spans, offset)
+            for span in editor_views.nearest(spans, offset)
         ]
 
     async def _implementations(
@@ -126,7 +126,7 @@ class Navigation:
         answers = []
         for position in params.positions:
             parent: types.SelectionRange | None = None
-            for span in reversed(navigation.selections(opened.program, opened.offset(position))):
+            for span in reversed(editor_views.selections(opened.program, opened.offset(position))):
                 parent = types.SelectionRange(opened.range(*span), parent)
             assert parent is not None
             answers.append(parent)

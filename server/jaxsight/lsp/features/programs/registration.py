@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from jaxsight.features.printed_programs.outline import Symbol, folds, symbols
+from jaxsight.features.printed_programs.editor_views import KINDS, Symbol, folds, symbols, tokens
 from jaxsight.features.printed_programs.program import LANGUAGES
-from jaxsight.features.printed_programs.tokens import KINDS, tokens
 from jaxsight.lsp.client import REGISTERED, ClientFeatures, capability_of
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.documents.printed import ReadProgram
