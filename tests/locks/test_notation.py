@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jaxsight.hlo.metadata import digest
 from jaxsight.locks.facts import (
     CollectiveFact,
     ConstantFact,
@@ -11,7 +12,6 @@ from jaxsight.locks.facts import (
     KernelFact,
     LoopFact,
     ProgramFacts,
-    digest,
     exact,
 )
 from jaxsight.locks.notation import (

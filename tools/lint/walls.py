@@ -23,7 +23,7 @@ BROUGHT = (
     "wire",
 )
 """Packages that run outside the server's process, if not only there."""
-WRITING_CALLS = ("arguments", "expressions", "notation")
+WRITING_CALLS = ("expressions", "notation", "observing", "observing.functions")
 """The modules of `recording` that write the arguments of calls."""
 SINGLE = (
     "__init__.py",
@@ -34,7 +34,11 @@ SINGLE = (
     "files/ownership.py",
     "files/reading.py",
     "lru.py",
-    *(f"recording/{name}.py" for name in ("__init__", *WRITING_CALLS)),
+    "recording/__init__.py",
+    "recording/expressions.py",
+    "recording/notation.py",
+    "recording/observing/__init__.py",
+    "recording/observing/functions.py",
     "recording/programs/__init__.py",
     "recording/programs/compat/__init__.py",
     "recording/programs/compat/compiling.py",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -140,9 +140,7 @@ def _word_around(source: ChunkText, offset: int, pattern: str) -> tuple[int, int
     return before.start() if before else offset, after.end() if after else offset
 
 
-def _section_around(
-    source: ChunkText, sections: tuple[Section, ...], offset: int
-) -> Section | None:
+def _section_around(source: ChunkText, sections: Sequence[Section], offset: int) -> Section | None:
     """Return the section that a line typed at the offset belongs to."""
     line = source.line_of(offset)
     above = (each for each in reversed(sections) if each.topic == "inputs" and each.line <= line)
@@ -316,9 +314,7 @@ def _brackets(tokens: list[Token]) -> list[int]:
     return open_
 
 
-def _headings(
-    source: ChunkText, sections: tuple[Section, ...], offset: int
-) -> Iterator[Completion]:
+def _headings(source: ChunkText, sections: Sequence[Section], offset: int) -> Iterator[Completion]:
     """Yield completions of a line that contains only the beginning of a heading."""
     line = source.line_of(offset)
     start, end = source.line_bounds(line)
