@@ -32,8 +32,8 @@ from pathlib import Path
 import pytest
 
 from jaxsight.cli.execution import THIS_PROCESS
-from jaxsight.cli.resident import place
-from jaxsight.cli.resident.kept_sessions import KeptSessions
+from jaxsight.cli.resident import endpoint
+from jaxsight.cli.resident.session_pool import SessionPool
 from tests.cli.published import hold
 
 SERVER = Path(__file__).parents[1] / "server"
@@ -160,7 +160,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
-        self._kept: OrderedDict[object, KeptSessions] = OrderedDict()
+        self._kept: OrderedDict[object, SessionPool] = OrderedDict()
         """By the environment variables that processes of a session inherit."""
 
     def run(self, *, fresh: bool) -> int:
@@ -181,9 +181,9 @@ class Sessions:
             THIS_PROCESS.run = THIS_PROCESS.sessions = None
         return 0
 
-    def _of_environment(self) -> KeptSessions:
-        key = frozenset(item for item in os.environ.items() if item[0] not in place.OF_TERMINALS)
-        kept = self._kept.pop(key, None) or KeptSessions(_IDLE)
+    def _of_environment(self) -> SessionPool:
+        key = frozenset(item for item in os.environ.items() if item[0] not in endpoint.OF_TERMINALS)
+        kept = self._kept.pop(key, None) or SessionPool(_IDLE)
         self._kept[key] = kept
         while len(self._kept) > _ENVIRONMENTS:
             _, oldest = self._kept.popitem(last=False)

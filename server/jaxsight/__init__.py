@@ -22,7 +22,7 @@ _LAZY = {
     "kernels": "jaxsight.library.kernels",
     "load_ipython_extension": "jaxsight.notebooks.magics",
     "measure": "jaxsight.library.measuring",
-    "show": "jaxsight.notebooks.shown",
+    "show": "jaxsight.notebooks.display",
     "sourcerize": "jaxsight_source",
     "sweep": "jaxsight.library.sweeps",
     "same_jaxpr": "jaxsight_source",

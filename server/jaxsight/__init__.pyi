@@ -10,9 +10,9 @@ from jaxsight.library.snapshots import ProgramChanged as ProgramChanged
 from jaxsight.library.snapshots import assert_program as assert_program
 from jaxsight.library.sweeps import sweep as sweep
 from jaxsight.measuring.programs import CannotMeasure as CannotMeasure
+from jaxsight.notebooks.display import show as show
 from jaxsight.notebooks.magics import load_ipython_extension as load_ipython_extension
 from jaxsight.notebooks.magics import unload_ipython_extension as unload_ipython_extension
-from jaxsight.notebooks.shown import show as show
 from jaxsight_source.api import sourcerize as sourcerize
 from jaxsight_source.inversion.errors import NotInvertible as NotInvertible
 from jaxsight_source.inversion.transform import inverse as inverse

@@ -26,11 +26,11 @@ from jaxsight.features.fixes.scheduler import FixScheduler
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.features.hover.hover import hover
 from jaxsight.features.inlay_hints.hints import hints
-from jaxsight.features.measuring.asked import AskedMeasurements
+from jaxsight.features.measuring.actions import MeasureActions
 from jaxsight.features.model import Action, Lens, VirtualText
 from jaxsight.features.panel import panel
 from jaxsight.features.proposals import actions as proposing
-from jaxsight.features.recording.actions import UntilSeen
+from jaxsight.features.recording.actions import RecordingRuns
 from jaxsight.features.setup.targets import Installer, targets
 from jaxsight.features.virtual_documents.show import show
 from jaxsight.projects.projects import Projects
@@ -55,8 +55,8 @@ class Session:
             name: extensions.part(name, "editor").extend(self.engine)
             for name in extensions.of_editors()
         }
-        self.until_seen = UntilSeen(self.engine)
-        self.measuring = AskedMeasurements(self.engine)
+        self.until_seen = RecordingRuns(self.engine)
+        self.measuring = MeasureActions(self.engine)
         self.installer = Installer(self.engine, self._retry)
         self.background = Background(self.engine, self._look_for_decisions)
         self.events: asyncio.Queue[Event] = self.engine.events
@@ -138,10 +138,10 @@ class Session:
         else:
             self._retry(data=not all(path.endswith(".py") for path in paths))
 
-    async def import_ahead(self) -> None:
+    async def preload(self) -> None:
         """Import what the first findings and proposals need, without blocking the loop."""
         await self.engine.rules.ready()
-        await self.engine.proposals.import_ahead()
+        await self.engine.proposals.preload()
 
     def look_for_recordings(self) -> None:
         """Take up what runs have recorded meanwhile, which not every client watches for."""
@@ -190,7 +190,7 @@ class Session:
         """
         for extension in self.extensions.values():
             if isinstance(what, str) and what in extension.documents:
-                return extension.shown(path, function, what)
+                return extension.document(path, function, what)
         return await show(self.engine, path, function, what, program)
 
     async def open_profile(

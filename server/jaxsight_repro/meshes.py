@@ -35,7 +35,7 @@ def current() -> Mesh | None:
     return None if mesh is None else mesh_of(mesh)
 
 
-def made(mesh: Mesh) -> jax.sharding.Mesh:
+def jax_mesh(mesh: Mesh) -> jax.sharding.Mesh:
     """Return a mesh of data, of the devices of this process.
 
     Raises:
@@ -52,12 +52,12 @@ def made(mesh: Mesh) -> jax.sharding.Mesh:
 
 def entered(mesh: Mesh | None) -> AbstractContextManager[object]:
     """Make a mesh the context's, if there is one."""
-    return nullcontext() if mesh is None else jax.set_mesh(made(mesh))
+    return nullcontext() if mesh is None else jax.set_mesh(jax_mesh(mesh))
 
 
 def text(mesh: Mesh) -> str:
     """Return the expression of a mesh."""
-    concrete = made(mesh)
+    concrete = jax_mesh(mesh)
     sizes, names = _shape(mesh)
     types = _types(mesh)
     if concrete.size > 1 and jax.make_mesh(sizes, names, axis_types=types) == concrete:

@@ -94,7 +94,7 @@ def array_of(value: ConcreteValue) -> Any:
     if value.mesh is None:
         return array
     spec_of: Any = PartitionSpec
-    return jax.device_put(array, NamedSharding(meshes.made(value.mesh), spec_of(*value.spec)))
+    return jax.device_put(array, NamedSharding(meshes.jax_mesh(value.mesh), spec_of(*value.spec)))
 
 
 def _weak(data: np.ndarray) -> jax.Array:

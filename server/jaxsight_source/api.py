@@ -22,8 +22,8 @@ from jaxsight_source.compat.staging import stage
 from jaxsight_source.jaxprs.base import import_modules, room_for_nesting
 from jaxsight_source.module_text import write_module
 from jaxsight_source.options import ProgramText, SourceKeywords, SourceOptions
-from jaxsight_source.programs.contents import ProgramObject, content_of, given_program, of_content
-from jaxsight_source.programs.given import GivenProgram, Stablehlo
+from jaxsight_source.programs.bare import BareProgram, Stablehlo
+from jaxsight_source.programs.contents import ProgramObject, bare_program, content_of, of_content
 from jaxsight_source.proof.running import Differs, run_beside
 from jaxsight_source.readable import primal, readable
 from jaxsight_source.stablehlo.places import read_from
@@ -110,7 +110,7 @@ def sourcerize(
         TooLong: if the text has more than three lines per equation (and more than 3,000).
     """
     options = replace(options, **changes)
-    if (given := given_program(function)) is not None:
+    if (given := bare_program(function)) is not None:
         return write_program(given, options).source
     called = cast(Callable[..., object], function)
 
@@ -120,7 +120,7 @@ def sourcerize(
     return of
 
 
-def program_of(value: ProgramObject) -> GivenProgram:
+def program_of(value: ProgramObject) -> BareProgram:
     """Return a program from anything that has one.
 
     That is a jaxpr, a stage of `jax.jit`, an `Exported`, a file of StableHLO, HLO or a serialized
@@ -136,7 +136,7 @@ def program_of(value: ProgramObject) -> GivenProgram:
         TypeError: if it is incomplete, such as a jaxpr without its constants.
         UnreadableProgram: if a file or text cannot be read.
     """
-    if (given := given_program(value)) is None:
+    if (given := bare_program(value)) is None:
         raise errors.NotAProgram(f"expected a program, got {type(value).__name__}")
     return given
 
@@ -230,7 +230,7 @@ def write_traced(
         return write_call(call, traced_call, options, original)
 
 
-def write_program(given: GivenProgram, options: SourceOptions = _UNRUN) -> Written:
+def write_program(given: BareProgram, options: SourceOptions = _UNRUN) -> Written:
     """Write a program that was traced already; return the text with its metadata."""
     options = replace(options, name=_valid_name(options.name or given.name))
     if options.style == "pretty" and given.readable is not None:
@@ -245,7 +245,7 @@ def write_program(given: GivenProgram, options: SourceOptions = _UNRUN) -> Writt
     return _write_given(given, options)
 
 
-def _write_given(given: GivenProgram, options: SourceOptions) -> Written:
+def _write_given(given: BareProgram, options: SourceOptions) -> Written:
     with room_for_nesting(), given.types():
         call = given.call()
         written = write_traced(call, given.traced(), options)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxsight_source.calls import static_guards
 from jaxsight_source.calls.signature import BoundCall, Fixed, TracedArgument, TracedCall, jitted
 from jaxsight_source.compat.jaxpr_types import Var
-from jaxsight_source.compat.locations import made_at
+from jaxsight_source.compat.locations import location_of
 from jaxsight_source.compat.staging import Program, opened
 from jaxsight_source.jaxprs.same.liveness import read_by_live
 from jaxsight_source.options import SourceOptions
@@ -342,7 +342,7 @@ def _remarked(
                 remarked.append(changed(statement, body=inside))
             case _:
                 equations = equations_of(statement)
-                made = made_at(equations[-1]) if equations else None
+                made = location_of(equations[-1]) if equations else None
                 text = linecache.getline(made.file, made.line) if made is not None else ""
                 if made is not None and text.strip() and (made.file, made.line) != line:
                     line = made.file, made.line

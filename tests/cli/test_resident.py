@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.cli.resident import client, place
+from jaxsight.cli.resident import client, endpoint
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it has no Unix sockets")
 
@@ -272,14 +272,14 @@ def test_server_ends_when_idle_and_a_dead_ones_socket_is_replaced(project: Path)
 def test_the_socket_is_that_of_an_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(tempfile.mkdtemp(prefix="js-"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
-    first = place.socket_path()
+    first = endpoint.socket_path()
     assert first is not None
     monkeypatch.setenv("COLUMNS", "77")
-    assert place.socket_path() == first
+    assert endpoint.socket_path() == first
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
-    assert place.socket_path() not in (first, None)
+    assert endpoint.socket_path() not in (first, None)
     (folder / "jaxsight" / "servers").chmod(0o755)
-    assert place.socket_path() is None, "others can see it"
+    assert endpoint.socket_path() is None, "others can see it"
     shutil.rmtree(folder)
 
 
@@ -292,7 +292,7 @@ LIMITS = [
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_the_socket_is_that_of_limits(limit: str, terminal: Terminal) -> None:
-    asks = "from jaxsight.cli.resident import place; print(place.socket_path())"
+    asks = "from jaxsight.cli.resident import endpoint; print(endpoint.socket_path())"
 
     def asked(before: str) -> str:
         script = f'{before}; exec "$0" -c "$1"'

@@ -75,7 +75,7 @@ async def graphs(
                 print(f"{name}: not lowered: {type(error).__name__}: {str(error)[:120]}")
                 continue
             encoded = base64.b64encode(program).decode()
-            request = Compile(0, target.name, encoded, **facts(traced.jaxpr))
+            request = Compile(0, target.name, encoded, **facts(traced.jaxpr, is_distributed=False))
             outcome = await compilers.compile(target, environment, request)
             if isinstance(outcome, Compiled):
                 found.append((name, outcome.graph))

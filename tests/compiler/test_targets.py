@@ -11,7 +11,7 @@ import pytest
 
 from jaxsight.settings.schema import Settings
 from jaxsight.targets.target import UnknownTarget, names, parse, parse_short
-from jaxsight.wire.messages.requests import SeenDevice
+from jaxsight.wire.messages.requests import FakeDevice
 from jaxsight.workers.compilation import environments, installation
 from jaxsight.workers.compilation.environments import CompilerEnvironment, identity
 from jaxsight.workers.compilation.installation import InstallError
@@ -223,16 +223,16 @@ def test_what_decides_is_in_the_identity(monkeypatch: pytest.MonkeyPatch) -> Non
     ("target", "seen"),
     [
         ("cpu:8", None),
-        ("cuda:h100x8", SeenDevice("cuda", "NVIDIA H100 80GB HBM3", "9.0")),
-        ("ssh://far.example/cuda", SeenDevice("cuda")),
-        ("rocm", SeenDevice("rocm")),
+        ("cuda:h100x8", FakeDevice("cuda", "NVIDIA H100 80GB HBM3", "9.0")),
+        ("ssh://far.example/cuda", FakeDevice("cuda")),
+        ("rocm", FakeDevice("rocm")),
         # As `topologies.get_topology_desc` of libtpu 0.0.42 describes them.
-        ("tpu:v4", SeenDevice("tpu", "TPU v4", cores=1)),
-        ("tpu:v5e:4x4", SeenDevice("tpu", "TPU v5 lite", cores=1)),
-        ("tpu:v5p", SeenDevice("tpu", "TPU v5", cores=2)),
-        ("tpu:v6e", SeenDevice("tpu", "TPU v6 lite", cores=1)),
-        ("tpu:7x", SeenDevice("tpu", "TPU7x", cores=1)),
+        ("tpu:v4", FakeDevice("tpu", "TPU v4", cores=1)),
+        ("tpu:v5e:4x4", FakeDevice("tpu", "TPU v5 lite", cores=1)),
+        ("tpu:v5p", FakeDevice("tpu", "TPU v5", cores=2)),
+        ("tpu:v6e", FakeDevice("tpu", "TPU v6 lite", cores=1)),
+        ("tpu:7x", FakeDevice("tpu", "TPU7x", cores=1)),
     ],
 )
-def test_code_sees_the_device_of_a_target(target: str, seen: SeenDevice | None) -> None:
-    assert parse(target).seen == seen
+def test_code_sees_the_device_of_a_target(target: str, seen: FakeDevice | None) -> None:
+    assert parse(target).device == seen

@@ -8,7 +8,7 @@ from itertools import combinations, groupby
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxsight.drawing.layered import LayeredBox, LayeredFlow, LayeredPlaces, place
+from jaxsight.drawing.layered import LayeredBox, LayeredFlow, LayeredLayout, layout
 
 Rectangle = tuple[float, float, float, float]
 
@@ -36,7 +36,7 @@ def graphs(draw: st.DrawFn) -> tuple[list[LayeredBox], list[LayeredFlow]]:
 
 
 def rectangles(
-    boxes: list[LayeredBox], flows: list[LayeredFlow], places: LayeredPlaces
+    boxes: list[LayeredBox], flows: list[LayeredFlow], places: LayeredLayout
 ) -> list[Rectangle]:
     """All boxes and labels, as their left, top, right and bottom."""
     size = {flow.key: (flow.width, flow.height) for flow in flows}
@@ -54,7 +54,7 @@ def overlap(a: Rectangle, b: Rectangle) -> bool:
 def test_no_box_or_label_covers_another_one(
     graph: tuple[list[LayeredBox], list[LayeredFlow]],
 ) -> None:
-    places = place(*graph)
+    places = layout(*graph)
     all_there = rectangles(*graph, places)
     assert not [pair for pair in combinations(all_there, 2) if overlap(*pair)]
     assert min(x for x, _, _, _ in all_there) >= -0.01
@@ -68,7 +68,7 @@ def test_every_value_has_a_line_with_an_arrow_for_each_reader(
     graph: tuple[list[LayeredBox], list[LayeredFlow]],
 ) -> None:
     boxes, flows = graph
-    places = place(boxes, flows)
+    places = layout(boxes, flows)
     extent = {box.key: (places.boxes[box.key], box.width, box.height) for box in boxes}
     for flow in flows:
         ends = [
@@ -100,7 +100,7 @@ def _end(path: str) -> tuple[float, float]:
 def test_a_chain_is_a_straight_line() -> None:
     boxes = [LayeredBox(index, 40 + 20 * (index % 3), 20, index) for index in range(6)]
     flows = [LayeredFlow(index, index, (index + 1,), 30, 10) for index in range(5)]
-    places = place(boxes, flows)
+    places = layout(boxes, flows)
     middles = {round(places.boxes[box.key][0] + box.width / 2) for box in boxes}
     assert max(middles) - min(middles) <= 1
 
@@ -108,7 +108,7 @@ def test_a_chain_is_a_straight_line() -> None:
 def test_a_tree_has_no_crossings() -> None:
     boxes = [LayeredBox(index, 30, 20, index) for index in range(15)]
     flows = [LayeredFlow(index, (index - 1) // 2, (index,)) for index in reversed(range(1, 15))]
-    places = place(boxes, flows)
+    places = layout(boxes, flows)
     for depth in (1, 2):  # siblings are beside each other, and so are their parents
         row = sorted(range(7, 15), key=lambda index: places.boxes[index][0])
         for _ in range(depth):
@@ -123,6 +123,6 @@ def test_a_program_of_many_kernels_is_placed() -> None:
         for index in range(40, 300)
         for back in (1, 7)
     ]
-    places = place(boxes, flows)
+    places = layout(boxes, flows)
     assert len(places.boxes) == 300
     assert len(places.labels) == len(flows)

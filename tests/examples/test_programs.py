@@ -10,7 +10,7 @@ import pytest
 
 from jaxsight.examples.programs import ranking
 from jaxsight.examples.programs.entries import entries_in
-from jaxsight.examples.programs.ranking import imports_in, places_of
+from jaxsight.examples.programs.ranking import imports_in, paths_of
 from jaxsight.queries.dry_runs.project_files import ProgramFiles
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.wire.messages.inputs import EntryPoint
@@ -65,7 +65,7 @@ def entry_points(
     ],
 )
 def test_imports_are_places_of_files(text: str, expected: list[str]) -> None:
-    found = [p for i in imports_in(text) for p in places_of(i, "/p/main.py", ("/p",))]
+    found = [p for i in imports_in(text) for p in paths_of(i, "/p/main.py", ("/p",))]
     assert found == expected
 
 

@@ -134,7 +134,7 @@ async def test_outcomes_depend_on_what_a_function_uses(session: Session, tmp_pat
         document = await session.engine.documents.read(path)
         assert document is not None
         found = next((c, f) for c, f in document.module.functions if f.qualname == "f")
-        return await session.engine.proposals.known(document, *found) is not None
+        return await session.engine.proposals.cached(document, *found) is not None
 
     await shown(session, Path(path), text)
     assert await is_known(text)

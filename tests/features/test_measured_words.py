@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from jaxsight.features.measuring import shown
+from jaxsight.features.measuring import timing
 from jaxsight.queries.memory import Measurement
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.targets.target import parse
@@ -38,14 +38,14 @@ def measurement(times: ProgramTimes = TIMES, conditions: Conditions = QUIET) -> 
 
 
 def said(times: ProgramTimes = TIMES, conditions: Conditions = QUIET) -> str:
-    return "\n".join(shown.facts(measurement(times, conditions)))
+    return "\n".join(timing.facts(measurement(times, conditions)))
 
 
 def test_the_headline_has_the_median_and_the_quartiles() -> None:
-    assert shown.wall(measurement()) == "412 µs"
-    assert shown.headline(TIMES) == "412 µs (quartiles 409 µs–418 µs, 310 runs)"
+    assert timing.wall(measurement()) == "412 µs"
+    assert timing.headline(TIMES) == "412 µs (quartiles 409 µs–418 µs, 310 runs)"
     single = replace(TIMES, wall=replace(TIMES.wall, runs=1))
-    assert shown.headline(single) == "412 µs (1 run)"
+    assert timing.headline(single) == "412 µs (1 run)"
 
 
 def test_time_without_kernels_is_said_where_it_matters() -> None:
@@ -102,4 +102,4 @@ def test_what_disturbs_is_said() -> None:
     ],
 )
 def test_two_functions_are_compared_with_an_interval(ratio: MeasuredRatio, expected: str) -> None:
-    assert shown.compared(ratio, "fast", "slow") == expected
+    assert timing.compared(ratio, "fast", "slow") == expected

@@ -13,9 +13,9 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from jaxsight.features.measuring import shown
-from jaxsight.features.measuring.asked import measured_function
-from jaxsight.features.measuring.shown import record
+from jaxsight.features.measuring import timing
+from jaxsight.features.measuring.actions import measured_function
+from jaxsight.features.measuring.timing import record
 from jaxsight.features.named_function import compiled_function, view_of
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
 from jaxsight.queries.programs.located_figures import LocatedFigures
@@ -118,8 +118,8 @@ async def test_kernels_have_their_times_and_lines(session: Session, model: Path)
     written = record(found, "block")
     assert written["wall_seconds"] == found.measurement.times.wall.median
     assert written["random_arguments"] == ["x", "w"]
-    assert shown.wall(found.measurement).endswith("s")
-    assert shown.facts(found.measurement)
+    assert timing.wall(found.measurement).endswith("s")
+    assert timing.facts(found.measurement)
 
 
 async def test_the_process_ends_with_the_measurement(session: Session, model: Path) -> None:
@@ -138,7 +138,7 @@ async def test_a_changed_function_makes_its_times_stale(session: Session, model:
         assert isinstance(kernels, LocatedFigures)
         found = session.engine.measurements.last(kernels.view, kernels.target)
         assert found is not None
-        return found.stale
+        return found[1]
 
     await measured_function(session.engine, path, "block", limits=FEW)
     assert not await shown()
@@ -196,7 +196,7 @@ async def test_two_functions_are_compared(session: Session, model: Path) -> None
     ratio = found.measurement.measured.ratio
     assert ratio is not None
     assert ratio.low <= ratio.ratio <= ratio.high
-    assert "block" in shown.compared(ratio, "block", "block of HEAD")
+    assert "block" in timing.compared(ratio, "block", "block of HEAD")
 
 
 async def test_absent_devices_are_not_measured(session: Session, model: Path) -> None:

@@ -21,7 +21,7 @@ from jaxsight.session import Session
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.wire.chunks import Chunk
-from jaxsight.wire.messages.replies import Failed, Imported, Made, Traced
+from jaxsight.wire.messages.replies import Failed, Imported, ImportedProgram, Traced
 from jaxsight.wire.messages.requests import Import
 from jaxsight.wire.observations import Failure, Frame
 from jaxsight.workers.results import Death, Died, Reason
@@ -63,7 +63,7 @@ class Importer:
         program = self.program(lines)
         if program is None:
             return Failed(request.id, Failure("execute", "NameError", "not there"))
-        return Imported(request.id, tuple(Made(program) for _ in request.functions))
+        return Imported(request.id, tuple(ImportedProgram(program) for _ in request.functions))
 
 
 def sliced(

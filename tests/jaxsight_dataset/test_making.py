@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jaxsight_dataset.making.engines import Local
-from jaxsight_dataset.making.make import CannotMake, MadeDataset, Store, generate
+from jaxsight_dataset.making.make import CannotMake, DatasetResult, Store, generate
 from jaxsight_dataset.making.selection import SPLITS, Selection, split_of
 from jaxsight_dataset.making.shards import ShardTask, make
 from jaxsight_dataset.making.worker_process import WorkerDied, WorkerProcess
@@ -268,7 +268,7 @@ def test_no_program_is_chosen_twice_and_no_structure_for_two_splits() -> None:
 SPEC = Spec.of_record({"samples": 6, "shard_size": 3, "categories": ["arithmetic", "math"]})
 
 
-def made(folder: Path, jobs: int) -> MadeDataset:
+def made(folder: Path, jobs: int) -> DatasetResult:
     engine = Local(sys.executable, jobs, lambda: None)
     return generate(SPEC, Store(folder, SPEC.record()), engine, lambda *_: None)
 

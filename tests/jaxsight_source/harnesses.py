@@ -26,7 +26,7 @@ from jaxsight_source.compat.staging import opened
 from jaxsight_source.jaxprs.base import room_for_nesting
 from jaxsight_source.jaxprs.same.difference import Difference
 from jaxsight_source.options import SourceOptions
-from jaxsight_source.programs.given import of_jaxpr
+from jaxsight_source.programs.bare import of_jaxpr
 from jaxsight_source.readable import primal, readable
 from jaxsight_source.written import Written, load
 

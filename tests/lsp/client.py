@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxsight.lsp.server import EngineAhead, serve
+from jaxsight.lsp.server import EarlyEngine, serve
 from tests.lsp.fake_session import FakeSession
 
 CLIENTS = Path(__file__).parent / "clients"
@@ -179,7 +179,7 @@ async def connected(engine: Ready | None = None) -> AsyncIterator[Client]:
     """A server for an engine (the real one by default) and a client that talks to it; both end with
     the block.
     """
-    factory = EngineAhead if engine is None else lambda configuration: engine
+    factory = EarlyEngine if engine is None else lambda configuration: engine
     to_server = asyncio.StreamReader()
     outbox = _Outbox()
     client = Client(to_server.feed_data)

@@ -16,8 +16,8 @@ from typing import cast
 
 from jaxsight.events import Consent, Event
 from jaxsight.features.findings.findings import Findings
-from jaxsight.features.measuring.asked import MeasurePlan
-from jaxsight.features.measuring.shown import ShownTimes
+from jaxsight.features.measuring.actions import MeasurePlan
+from jaxsight.features.measuring.timing import LastTimes
 from jaxsight.features.model import (
     Action,
     Completion,
@@ -73,7 +73,7 @@ class FakeMeasurements:
             raise LookupError("absent cannot be measured on cuda:h100")
         return MeasurePlan(path, function, "/home/user/project", parse("cpu"))
 
-    async def run(self, plan: MeasurePlan, report: Callable[[str], None]) -> ShownTimes | None:
+    async def run(self, plan: MeasurePlan, report: Callable[[str], None]) -> LastTimes | None:
         self.asked.append((plan.path, plan.function))
         report("compiling")
         if plan.function == "endless":
@@ -83,7 +83,7 @@ class FakeMeasurements:
                 self.ended.append(plan.function)
         known = cast(Measurement, SimpleNamespace(times=TIMES))
         return cast(
-            ShownTimes,
+            LastTimes,
             SimpleNamespace(
                 measurement=known, headline="412 µs measured (≈ 380)", facts=["median of 9 runs"]
             ),
@@ -152,7 +152,7 @@ class FakeSession:
     def look_for_recordings(self) -> None:
         pass
 
-    async def import_ahead(self) -> None:
+    async def preload(self) -> None:
         pass
 
     async def hover(self, path: str, position: Position) -> Hover | None:

@@ -7,8 +7,8 @@ import sys
 
 _IMPORTED = """
 import sys
-from jaxsight.lsp.server import Configuration, EngineAhead
-EngineAhead(Configuration({}))
+from jaxsight.lsp.server import Configuration, EarlyEngine
+EarlyEngine(Configuration({}))
 print(*sys.modules)
 """
 

@@ -98,7 +98,7 @@ def test_view_is_titled_by_its_interpreter() -> None:
     uri = document.uri(windows=False)
     assert uri == "jaxsight-view:/home/user/model.py/flops(Model.loss).txt"
     assert VirtualDocument.parse(uri, windows=False) == document
-    assert document.what == "flops"
+    assert document.request == "flops"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxsight
-from jaxsight.notebooks.shown import CannotShow
+from jaxsight.notebooks.display import CannotShow
 from jaxsight.runs.compiled_hlo import numbered
 
 X = jnp.zeros((256, 64))

@@ -33,7 +33,7 @@ class Measured:
 
     @property
     def shown(self) -> bool:
-        return self.outcome is not None and self.outcome.is_shown
+        return self.outcome is not None and self.outcome.is_proved
 
     @property
     def content(self) -> bool:

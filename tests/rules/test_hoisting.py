@@ -13,7 +13,7 @@ from jaxsight.rules.fixing.context import FixContext
 from jaxsight.rules.jx303_recreated_jit.rule import candidates
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
-from jaxsight.wire.observations import Observation, Seen
+from jaxsight.wire.observations import ExprValue, Observation
 
 BINDING = (
     "from jax.numpy import sin as {0}",
@@ -40,7 +40,7 @@ class View:
     example_places: Sequence[tuple[str, Range]] = ()
     observed: Mapping[Range, Observation] = field(default_factory=dict)
 
-    def seen(self, observation: Observation) -> tuple[Seen, ...]:
+    def seen(self, observation: Observation) -> tuple[ExprValue, ...]:
         return ()
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxsight.rules.program.bounds import KnownValues
+from jaxsight.rules.program.bounds import ValueBounds
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.intervals.inference import Intervals
 from jaxsight.rules.program.intervals.interval import Interval
@@ -201,7 +201,7 @@ def test_bounds_of_floats_are_those_of_exact_arithmetic(
     function: Callable[..., Any], least: float, most: float
 ) -> None:
     flow = flow_of(function, X)
-    low, high = KnownValues(flow).bounds(flow.outputs[0])
+    low, high = ValueBounds(flow).bounds(flow.outputs[0])
     computed = np.asarray(function(X))
     assert low <= computed.min() + 1e-6
     assert computed.max() - 1e-6 <= high

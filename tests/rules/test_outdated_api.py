@@ -72,5 +72,5 @@ def test_rows_agree_with_the_installed_package(package: str) -> None:
     if package not in INSTALLED:
         pytest.skip(f"{package} is not installed")
     known = [row for row in ROWS if row.package == package]
-    assert [row.shown for row in known if not agrees(row, INSTALLED[package])] == []
-    assert [row.shown for row in known if not advises_well(row, INSTALLED[package])] == []
+    assert [row.display for row in known if not agrees(row, INSTALLED[package])] == []
+    assert [row.display for row in known if not advises_well(row, INSTALLED[package])] == []

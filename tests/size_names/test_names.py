@@ -85,7 +85,7 @@ async def test_fixed_sizes_are_found_without_naming_dimensions(
     for function, fixed in (("free", None), ("blocks", ("L", 128))):
         answer = (await view_of(session.engine, path, function)).answer
         few = await session.engine.sizes.explored(answer, with_names=False)
-        assert session.engine.sizes.known(answer) is None
+        assert session.engine.sizes.cached(answer) is None
         all_of_it = await session.engine.sizes.explored(answer)
         assert few.traces < all_of_it.traces
         for explored in (few, all_of_it):

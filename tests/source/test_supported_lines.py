@@ -22,7 +22,7 @@ def lost_in(text: str, before: str | None = None) -> str:
     shift = TextShift(old.text, module.text)
     failing = {line for line, content in enumerate(module.lines) if "fails" in content}
     gone = names_bound(old.chunks, shift.keeps)
-    lost = lost_lines(module.chunks, "f", failing, shift.kept, gone)
+    lost = lost_lines(module.chunks, "f", failing, shift.is_unchanged, gone)
     return "\n".join(
         line + MARK if number in lost else line for number, line in enumerate(module.lines)
     )

@@ -36,7 +36,7 @@ def found(memory: Memory, size: SweptSize = DOUBLED, capacity: int = CAPACITY) -
     search = MemorySearch.of(size, [point({"B": n}, memory(n)) for n in size.values], capacity)
     while (sizes := search.following()) is not None:
         search.take(point(sizes, memory(sizes["B"])))
-    return search.found()
+    return search.largest()
 
 
 def padded(size: int, to: int = 256) -> int:
@@ -101,7 +101,7 @@ def test_a_function_that_divides_its_size_is_searched_at_common_distances() -> N
         search.take(
             point(sizes, GIB * sizes["B"]) if divides else SweepPoint(sizes, "cannot be traced")
         )
-    largest = search.found()
+    largest = search.largest()
     assert (largest.size, largest.too_large, largest.is_exact) == (56, 72, True)
 
 
@@ -110,7 +110,7 @@ def test_a_size_that_cannot_be_traced_ends_the_search_with_the_reason() -> None:
     search = MemorySearch.of(size, [point({"B": n}, GIB * n) for n in size.values], CAPACITY)
     while (sizes := search.following()) is not None:
         search.take(SweepPoint(sizes, "cannot be traced: TypeError"))
-    largest = search.found()
+    largest = search.largest()
     assert (largest.size, largest.is_exact) == (2, False)
     assert largest.reason == "B=80: cannot be traced: TypeError"
 
@@ -123,7 +123,7 @@ def test_programs_that_the_compiler_rejects_as_too_large_do_not_fit() -> None:
     search = MemorySearch.of(DOUBLED, [compiled({"B": n}) for n in DOUBLED.values], CAPACITY)
     while (sizes := search.following()) is not None:
         search.take(compiled(sizes))
-    assert (search.found().size, search.found().too_large) == (77, 78)
+    assert (search.largest().size, search.largest().too_large) == (77, 78)
 
 
 def test_nothing_fits() -> None:
@@ -146,7 +146,7 @@ def test_a_loop_that_python_unrolls_is_not_searched() -> None:
     points = [point({"n": n}, n, program=f"{n} loops") for n in (1, 2, 3)]
     search = MemorySearch.of(SweptSize("n", (1, 2, 3)), points, CAPACITY)
     assert search.following() is None
-    assert search.found().reason == OTHER_PROGRAM
+    assert search.largest().reason == OTHER_PROGRAM
 
 
 def test_a_loop_that_python_unrolls_further_ends_the_search() -> None:
@@ -154,7 +154,7 @@ def test_a_loop_that_python_unrolls_further_ends_the_search() -> None:
     assert search.following() == {"n": 8}
     search.take(point({"n": 8}, 8, "8 loops"))
     assert search.following() is None
-    assert search.found().reason == OTHER_PROGRAM
+    assert search.largest().reason == OTHER_PROGRAM
 
 
 def test_a_special_case_of_the_smallest_size_does_not_end_the_search() -> None:
@@ -166,4 +166,4 @@ def test_other_sizes_stay_as_they_are() -> None:
     points = [point({"B": n, "L": 128}, GIB * n) for n in (1, 2)]
     search = MemorySearch.of(SweptSize("B", (1, 2)), points, CAPACITY)
     assert search.following() == {"B": 80, "L": 128}
-    assert search.found().sizes == {"B": 2, "L": 128}
+    assert search.largest().sizes == {"B": 2, "L": 128}

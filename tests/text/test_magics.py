@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxsight.text.magics import shown, without_magics
+from jaxsight.text.magics import display, without_magics
 
 STAYS = [
     "x = 5 % 3",
@@ -85,7 +85,7 @@ def test_timed_python_stays_in_its_columns(cell: str, python: str) -> None:
 
 @pytest.mark.parametrize("cell", ["%time y = f(2)", "%timeit f(x)", "x = 0 and 1", "y = f(2)"])
 def test_timed_lines_are_shown_with_their_magic(cell: str) -> None:
-    assert shown(without_magics(cell)) == cell
+    assert display(without_magics(cell)) == cell
 
 
 PIECES = st.sampled_from(

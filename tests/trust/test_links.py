@@ -111,7 +111,7 @@ async def test_tracers_of_a_link_answer_nothing_once_it_leads_elsewhere(
     request = Import(NEW, str(link / "model.py"), "model", str(link), ())
     assert isinstance(await project.import_whole(request), Died)
     assert isinstance(await project.ask(request), Died)
-    project.start_ahead()
+    project.prestart()
     assert project._started() is None
 
 

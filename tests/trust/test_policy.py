@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.trust import Policy, Trust, chosen_policy
-from jaxsight.trust.decisions import shown_path
+from jaxsight.trust.decisions import path_text
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_opened_folders_run_but_reach_nothing_outside(
     ],
 )
 def test_paths_in_questions_are_inert(path: str, shown: str) -> None:
-    assert shown_path(path) == shown
+    assert path_text(path) == shown
     consent = Trust().consent_to_run(path, f"{path}/python", path, elsewhere=False)
     assert consent is not None
     assert shown in consent.text
@@ -170,7 +170,7 @@ def test_paths_in_questions_are_inert(path: str, shown: str) -> None:
 
 
 def test_a_long_path_keeps_both_ends() -> None:
-    shown = shown_path("/home/user/" + "x" * 5000 + "/project")
+    shown = path_text("/home/user/" + "x" * 5000 + "/project")
     assert len(shown) < 210
     assert shown.startswith("/home/user/")
     assert shown.endswith("/project")

@@ -24,7 +24,7 @@ from jaxsight.wire.messages.replies import (
     Cancelled,
     Failed,
     Hello,
-    Shown,
+    Listing,
     Spoiled,
     Stage,
     Traced,
@@ -123,7 +123,7 @@ def main(mode: str) -> None:
                         obey(command, outgoing)
                 answer(outgoing, id, str(os.getpid()))
             case Show(id=id):
-                wire.write(outgoing, Shown(id, "text"))
+                wire.write(outgoing, Listing(id, "text"))
 
 
 def answer(outgoing: int, id: int, jaxpr: str) -> None:

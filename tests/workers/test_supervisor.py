@@ -17,7 +17,7 @@ import pytest
 from jaxsight.text.units import MIB
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint
-from jaxsight.wire.messages.replies import Failed, Shown, Stage, Traced
+from jaxsight.wire.messages.replies import Failed, Listing, Stage, Traced
 from jaxsight.wire.messages.requests import NEW, Show, Trace
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.request_queue import Haste
@@ -111,7 +111,7 @@ async def test_a_request_is_answered(make: Make) -> None:
     tracers = make()
     assert isinstance(await ask(tracers, "answer"), Traced)
     shown = await tracers.ask(Show(NEW, 1))
-    assert isinstance(shown, Shown)
+    assert isinstance(shown, Listing)
     assert shown.text == "text"
 
 
@@ -657,7 +657,7 @@ async def test_requests_run_past_an_import_that_takes_long(make: Make) -> None:
         assert isinstance(passed, Traced)
         # What follows about that trace is answered by the same process.
         shown = await tracers.ask(Show(NEW, passed.id))
-        assert isinstance(shown, Shown)
+        assert isinstance(shown, Listing)
     assert not waiting.done()
     assert not running.done()
     assert tracers.status.message.startswith("chunk 51: import slow (")

@@ -21,9 +21,9 @@ from jaxsight.wire.chunks import Span
 from jaxsight.wire.kernel_graph import Edge, End, Value
 from jaxsight.wire.messages.compiling import Compile
 from jaxsight.wire.messages.inputs import ArraySpec, KeySpec, TreeSpec, ValueSpec
-from jaxsight.wire.messages.replies import FromTracer, Shown, Stage, Traced
+from jaxsight.wire.messages.replies import FromTracer, Listing, Stage, Traced
 from jaxsight.wire.messages.requests import Cancel, ToTracer
-from jaxsight.wire.observations import Observation, Seen
+from jaxsight.wire.observations import ExprValue, Observation
 
 text = st.text(st.characters(exclude_categories=()), max_size=12)
 """Any Python string, lone surrogates included."""
@@ -87,8 +87,8 @@ def test_a_body_of_noise_is_an_error(body: bytes) -> None:
         b'{"type": "Cancel", "id": 1, "more": 2}',
         b'{"type": "Span", "chunk": ""}',
         b'{"type": ["Cancel"], "id": 1}',
-        b'{"type": "Shown", "id": 1, "text": "", "links": [[1, "", [1, 2]]]}',
-        b'{"type": "Shown", "id": 1, "text": "", "links": {}}',
+        b'{"type": "Listing", "id": 1, "text": "", "links": [[1, "", [1, 2]]]}',
+        b'{"type": "Listing", "id": 1, "text": "", "links": {}}',
         b"\xff\xfe",
     ],
 )
@@ -108,7 +108,7 @@ def test_a_field_left_out_has_its_default() -> None:
 
 def test_a_message_over_the_limit_is_not_sent() -> None:
     with pytest.raises(wire.WireError, match="exceeds"):
-        wire.encode(Shown(1, "x" * wire.FRAME_LIMIT))
+        wire.encode(Listing(1, "x" * wire.FRAME_LIMIT))
 
 
 def test_a_program_with_large_constants_is_sent_to_a_compiler() -> None:
@@ -128,7 +128,7 @@ def test_thousands_of_observations_arrive_equal_in_a_file() -> None:
     span = [Span("0123456789abcdef", n, 4, n, 20) for n in range(2000)]
     traced = Traced(
         1, (("x", "f32[3]"),), "f32[3]", "", False, 1,
-        seen=(Seen("f32[3]", inside=("scan body",)),),
+        seen=(ExprValue("f32[3]", inside=("scan body",)),),
         observations=tuple(Observation(each, "expression", (0,)) for each in span),
     )  # fmt: skip
     sink = io.BytesIO()
@@ -137,7 +137,7 @@ def test_thousands_of_observations_arrive_equal_in_a_file() -> None:
 
 
 def test_a_message_goes_whole_through_a_pipe_smaller_than_it() -> None:
-    shown = Shown(1, "é" * 1_000_000)
+    shown = Listing(1, "é" * 1_000_000)
     read, write = os.pipe()
     reader = wire.FrameReader()
     got: list[wire.Message] = []

@@ -6,8 +6,14 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 
+from tools.lint.architecture import PAGE
 from tools.lint.checkout import PACKAGE, Checkout, Module, Offender, inside
+
+MOST_WORDS = 40
+"""Words of the glossary, in ARCHITECTURE.md."""
 
 HOMONYMS = 0
 """Public names that several classes have: a class has a name of its own."""
@@ -25,7 +31,16 @@ _ANY = re.compile(r"\bAny\b")
 
 
 def offenders(checkout: Checkout) -> Iterator[Offender]:
-    """Yield each figure above its limit, with the places that it counts where they are few."""
+    """Yield names with vague words, and each figure above its limit, with its places if few."""
+    vague, terms = glossary(checkout.text(PAGE))
+    if not vague or not 0 < len(terms) <= MOST_WORDS:
+        message = f"{len(vague)} words to avoid and {len(terms)} terms below `## Words`"
+        yield Offender(PAGE, 1, f"{message}, more than {MOST_WORDS} or none")
+    for module in checkout.modules:
+        for line, name in public_names(module):
+            if words := vague_words(name, vague, terms):
+                message = f"`{name}` has {', '.join(words)}, which {PAGE} has no meaning for"
+                yield Offender(module.path, line, message)
     same = homonyms(checkout)
     if len(same) > HOMONYMS:
         shown = "; ".join(f"{name}: {', '.join(places)}" for name, places in same.items())
@@ -49,6 +64,36 @@ def offenders(checkout: Checkout) -> Iterator[Offender]:
 
 def _above(figure: str, limit: int, places: str = "") -> Offender:
     return Offender(PACKAGE, 1, f"{figure}, more than {limit}" + (f" ({places})" if places else ""))
+
+
+def glossary(text: str) -> tuple[set[str], list[str]]:
+    """Return the words that public names avoid, and the terms of the glossary."""
+    section = text.partition("\n## Words\n")[2].partition("\n## ")[0]
+    avoided = re.search(r"^A public name .*?\n\n", section, re.MULTILINE | re.DOTALL)
+    words = set(re.findall(r"`([a-z]+)`", avoided[0])) if avoided else set()
+    return words, re.findall(r"^\* \*\*(.+?)\*\*: ", section, re.MULTILINE)
+
+
+def public_names(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield the names of a module, its public classes and functions, and their public methods."""
+    yield 1, PurePosixPath(module.path).stem
+    scopes: list[ast.Module | ast.ClassDef] = [module.tree]
+    while scopes:
+        for node in scopes.pop().body:
+            match node:
+                case ast.ClassDef(name=name) if not name.startswith("_"):
+                    yield node.lineno, name
+                    scopes.append(node)
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    yield from [(node.lineno, name)] if not name.startswith("_") else []
+
+
+def vague_words(name: str, vague: set[str], terms: list[str]) -> list[str]:
+    """Return the words of a name that it should not have."""
+    if any(fnmatchcase(name, term) for term in terms):
+        return []
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+", name)]
+    return [word for word in words if word in vague and word not in terms]
 
 
 def homonyms(checkout: Checkout) -> dict[str, list[str]]:

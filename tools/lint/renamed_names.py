@@ -22,6 +22,6 @@ def of_rows(known: Iterable[Replacement]) -> Iterator[Offender]:
     for row in known:
         if len(row.message) > MOST:
             message = f"message of {len(row.message)} characters, more than {MOST}"
-            yield Offender(_TABLE, 1, f"`{row.shown}`: {message}")
+            yield Offender(_TABLE, 1, f"`{row.display}`: {message}")
         if not (row.new or row.help):
-            yield Offender(_TABLE, 1, f"`{row.shown}`: neither a new name nor help")
+            yield Offender(_TABLE, 1, f"`{row.display}`: neither a new name nor help")

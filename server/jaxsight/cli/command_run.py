@@ -24,7 +24,7 @@ from jaxsight.cli.trusted_paths import AGENT, TrustedPaths, trust_paths
 from jaxsight.events import Consent, Event, Message, Output, Progress, Status
 from jaxsight.projects.projects import IDLE, Projects
 from jaxsight.text.inert import one_line, printed
-from jaxsight.trust.decisions import SSH, shown_path
+from jaxsight.trust.decisions import SSH, path_text
 
 if TYPE_CHECKING:
     from jaxsight.cli.sources.arguments import SourceFile
@@ -145,7 +145,7 @@ class CommandRun:
                 self._errors.labelled("warning", "bold yellow", text)
             case Consent(folder=folder, what=program) if program:
                 remedy = self.session.engine.projects.trust.remedy(folder, program)
-                self.note(f"{shown_path(program)} is not used until you allow it; {remedy}")
+                self.note(f"{path_text(program)} is not used until you allow it; {remedy}")
 
     def opened(self, files: Sequence[SourceFile]) -> Iterator[Path]:
         """Yield files one after the other, each open in the session meanwhile.
@@ -176,7 +176,7 @@ class CommandRun:
     def _note_python(self, python: str, reason: str) -> None:
         if python and python not in self._pythons:
             self._pythons.add(python)
-            self.note(f"Python: {shown_path(python)} ({self._reason(reason)})")
+            self.note(f"Python: {path_text(python)} ({self._reason(reason)})")
 
     def note_target(self, path: Path) -> None:
         """Print once what a file is compiled for, if that is the default target, and why."""
@@ -215,7 +215,7 @@ async def _session(
     projects.configure(trusted.roots, settings)
     if ahead:
         for path in paths:
-            projects.of(str(path)).start_ahead()
+            projects.of(str(path)).prestart()
     for module in (_SESSION, *ahead):
         await asyncio.to_thread(import_module, module)
     return cast("Session", import_module(_SESSION).Session(projects))

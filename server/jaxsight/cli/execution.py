@@ -14,7 +14,7 @@ from jaxsight.cli.output.printing import Printer, tolerate
 from jaxsight.text.inert import Formatter
 
 if TYPE_CHECKING:
-    from jaxsight.cli.resident.kept_sessions import KeptSessions
+    from jaxsight.cli.resident.session_pool import SessionPool
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells report it: 128 + SIGINT."""
@@ -63,7 +63,7 @@ class ThisProcess:
 
     run: Callable[[Coroutine[object, None, int]], int] | None = None
     """Runs a command in an event loop that stays."""
-    sessions: KeptSessions | None = None
+    sessions: SessionPool | None = None
 
 
 THIS_PROCESS = ThisProcess()

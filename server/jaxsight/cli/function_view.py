@@ -30,7 +30,7 @@ ALIGNED_WIDTH = 76
 """Shapes are aligned after lines up to this width, a choice: longer ones push them out of view."""
 
 
-class ShownForm(StrEnum):
+class ViewName(StrEnum):
     """Views of a function, besides those of installed jaxpr interpreters."""
 
     HOVER = "hover"
@@ -65,26 +65,26 @@ class FunctionView:
         assert isinstance(traced, Traced)
         await run.get(name_sizes(run.session.engine, view))
         document = None
-        if view_name not in (ShownForm.HOVER, ShownForm.SHAPES):
+        if view_name not in (ViewName.HOVER, ViewName.SHAPES):
             showing = run.session.show(str(address.path), address.function, view_name)
             try:
                 document = await run.get(showing)
             except LookupError as error:
-                raise CommandError(f"{error}{or_nearest(view_name, ShownForm)}") from error
+                raise CommandError(f"{error}{or_nearest(view_name, ViewName)}") from error
         return FunctionView(view, traced, view_name, document, run.python(address.path))
 
     def print(self) -> None:
         """Print the view, below where its inputs are from and its caveats."""
         printer, view = Printer(), self.view
         to_stderr = self.document is not None
-        if self.view_name != ShownForm.HOVER or not view.assumed:  # else the hover begins with them
+        if self.view_name != ViewName.HOVER or not view.assumed:  # else the hover begins with them
             print_inputs(Printer(stderr=True) if to_stderr else printer, view)
         print_notes(printer, view)
         match self.view_name:
-            case ShownForm.HOVER:
+            case ViewName.HOVER:
                 hover = function_hover(view.subject, view, opens="`--what jaxpr` prints")
                 print_markdown(printer, hover.markdown)
-            case ShownForm.SHAPES:
+            case ViewName.SHAPES:
                 _print_shapes(printer, view, self.traced)
             case _ if self.document is not None:
                 print_document(self.document.text)
@@ -106,13 +106,13 @@ class FunctionView:
             **caveats.record(view.caveats),
         }
         match self.view_name:
-            case ShownForm.HOVER:
+            case ViewName.HOVER:
                 words = caveats.markdown(view.caveats)
                 hover = function_hover(view.subject, view, "", words, "`--what jaxpr` prints")
                 shown["markdown"] = hover.markdown
-            case ShownForm.JAXPR if document is not None:
+            case ViewName.JAXPR if document is not None:
                 shown["jaxpr"] = document.text
-            case ShownForm.SHAPES:
+            case ViewName.SHAPES:
                 shown["shapes"] = [
                     {"row": line + 1, "name": name, "value": value}
                     for line, bound in line_shapes(view).items()

@@ -20,7 +20,7 @@ from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.projects.python_discovery import environments_above
 from jaxsight.settings.example_settings import LIBRARIES
 from jaxsight.trust import Policy, Trust, TrustStore, chosen_policy, store_file
-from jaxsight.trust.decisions import shown_path, stored_form
+from jaxsight.trust.decisions import path_text, stored_form
 
 AGENT = "JAXSIGHT_AGENT"
 """In the environment of a command that an agent passes: the folders that the user trusts for it, as
@@ -105,10 +105,10 @@ def _root(path: Path, trust: Trust, by_user: bool) -> tuple[Path, list[Path]]:
 
 
 def _ignored_note(folder: Path) -> str:
-    shown = shown_path(str(folder))
+    shown = path_text(str(folder))
     if not is_own_folder(folder):
         return f"note: settings and environments in {shown} ignored: others can write to it"
-    command = f"jaxsight trust {shown_path(shlex.quote(str(folder)))}"
+    command = f"jaxsight trust {path_text(shlex.quote(str(folder)))}"
     return (
         f"note: settings and environments in {shown} ignored: the folder is not trusted; "
         f"run `{command}` to trust it"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from jaxsight.drawing.layered import LayeredBox, LayeredFlow, LayeredPlaces, place
+from jaxsight.drawing.layered import LayeredBox, LayeredFlow, LayeredLayout, layout
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import cut
@@ -130,7 +130,7 @@ class _Region:
     ports: dict[tuple[str, Hashable], bool] = field(default_factory=dict)
     """Where values enter and leave (`in`, `out`), and whether that is at the upper edge."""
     flows: dict[Hashable, _Flow] = field(default_factory=dict)
-    laid: LayeredPlaces | None = None
+    laid: LayeredLayout | None = None
 
     @staticmethod
     def tree(graph: Graph, source: Source, inputs: Sequence[str]) -> _Region:
@@ -198,7 +198,7 @@ class _Region:
         self.ranks[key] = -1.0 if is_top else float("inf")
         return key
 
-    def places(self) -> LayeredPlaces:
+    def places(self) -> LayeredLayout:
         """Return where everything in it is."""
         if self.laid is None:
             boxes = [self._box(key) for key in sorted(self.ranks, key=self.ranks.__getitem__)]
@@ -212,7 +212,7 @@ class _Region:
                 )
                 for flow in self.flows.values()
             ]
-            self.laid = place(boxes, flows)
+            self.laid = layout(boxes, flows)
         return self.laid
 
     def _box(self, key: Hashable) -> LayeredBox:

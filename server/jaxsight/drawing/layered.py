@@ -67,7 +67,7 @@ class LayeredFlow:
 
 
 @dataclass(frozen=True, slots=True)
-class LayeredPlaces:
+class LayeredLayout:
     """Where everything is: the upper left corners of boxes and labels, and lines."""
 
     width: float
@@ -117,7 +117,7 @@ class _Link:
     enters: float = 0.0
 
 
-def place(boxes: Sequence[LayeredBox], flows: Sequence[LayeredFlow]) -> LayeredPlaces:
+def layout(boxes: Sequence[LayeredBox], flows: Sequence[LayeredFlow]) -> LayeredLayout:
     """Return where the boxes, labels and lines of a graph are.
 
     Args:
@@ -323,7 +323,7 @@ def _fit(layer: Sequence[_Cell], wanted: Sequence[float], weights: Sequence[floa
         cell.x = mean + offset
 
 
-def _places(layers: Sequence[Sequence[_Cell]]) -> LayeredPlaces:
+def _places(layers: Sequence[Sequence[_Cell]]) -> LayeredLayout:
     left = min((cell.x for layer in layers for cell in layer), default=0.0)
     right = max((cell.x + cell.width for layer in layers for cell in layer), default=0.0)
     heights = [max((cell.height for cell in layer), default=0.0) for layer in layers]
@@ -345,7 +345,7 @@ def _places(layers: Sequence[Sequence[_Cell]]) -> LayeredPlaces:
             for cell in layer
             for link in cell.below
         ]
-    return LayeredPlaces(right - left, max(y - _LAYERS_APART, 0.0), boxes, labels, lines)
+    return LayeredLayout(right - left, max(y - _LAYERS_APART, 0.0), boxes, labels, lines)
 
 
 def _line(

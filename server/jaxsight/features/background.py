@@ -153,7 +153,7 @@ class Background:
         path, dry_runs = document.path, self._engine.dry_runs
         outdated = not dry_runs.is_current(document)
         changed = await self._settle(document)
-        if not changed and dry_runs.are_shown(document):
+        if not changed and dry_runs.are_inputs(document):
             changed = await self._trace_all(document)
         await self._engine.traces.program(document, wait=True)
         if outdated:  # calls were shown as stale until the last program had run
@@ -210,7 +210,7 @@ class Background:
             question = await engine.traces.question(document, subject)
             if isinstance(question, Unasked):
                 continue
-            known = engine.traces.cache.known(question)
+            known = engine.traces.cache.cached(question)
             # What fails may have been asked about by a hover, which prefers no other inputs.
             if known is not None and (
                 isinstance(known.reply, Traced) or subject.examples.are_written
@@ -245,8 +245,8 @@ class Background:
         if document is None or not (hints.shapes and hints.size_names):
             return
         named = False
-        for view in await engine.traces.known_views(document):
-            if engine.sizes.known(view.answer) is None:
+        for view in await engine.traces.cached_views(document):
+            if engine.sizes.cached(view.answer) is None:
                 try:
                     named |= bool((await engine.sizes.explored(view.answer)).names)
                 except Exception:

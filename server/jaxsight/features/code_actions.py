@@ -12,8 +12,8 @@ from typing import Final, Protocol
 from jaxsight.examples.sets import ExampleSet
 from jaxsight.features import inputs
 from jaxsight.features.fixes.scheduler import FixScheduler
-from jaxsight.features.measuring.asked import CANCEL, MEASURE
-from jaxsight.features.measuring.shown import shown_times
+from jaxsight.features.measuring.actions import CANCEL, MEASURE
+from jaxsight.features.measuring.timing import last_times
 from jaxsight.features.model import Action, DocumentKind, Lens, VirtualText
 from jaxsight.features.proposals import actions as adding
 from jaxsight.features.proposals.assumed import worth_proposing
@@ -65,7 +65,7 @@ class EditorExtension(Protocol):
         """Return the code actions for a range in a function with example inputs."""
         ...
 
-    def shown(self, path: str, function: str, kind: DocumentKind) -> VirtualText:
+    def document(self, path: str, function: str, kind: DocumentKind) -> VirtualText:
         """Return a virtual document; raise `LookupError` if there is none."""
         ...
 
@@ -92,13 +92,13 @@ async def actions(
     ]
     subjects = engine.documents.subjects(document)
     actions += await adding.add_examples(engine, document, subjects, range)
-    views = await engine.traces.known_views(document)
+    views = await engine.traces.cached_views(document)
     caveats = [caveat for view in views for caveat in view.caveats]
     actions += run_marks(document.module, caveats, range)
     subject = subject_at(subjects, range.start)
     if subject is not None and engine.choices.set_of(document, subject) is not None:
         question = await engine.traces.question(document, subject)
-        answer = engine.traces.cache.known(question) if isinstance(question, Question) else None
+        answer = engine.traces.cache.cached(question) if isinstance(question, Question) else None
         reply = answer.reply if answer is not None else None
         actions += sourcerize(path, document.module, subject, range, reply)
         # Packages register jaxpr interpreters in the user's environment.
@@ -230,7 +230,7 @@ async def lenses(engine: Engine, path: str) -> list[Lens]:
         shown += await _measuring(engine, document, subject, chosen)
     if engine.projects.of(path).settings.propose_inputs:
         for placed in worth_proposing(document, subjects):
-            outcome = await engine.proposals.known(document, *placed)
+            outcome = await engine.proposals.cached(document, *placed)
             if outcome is not None and outcome.computes:
                 start, arguments = placed.range.start, (path, placed.function.qualname)
                 above = Range(start, start)
@@ -279,10 +279,10 @@ async def _measuring(
     title = "measure"
     if engine.memory.measured.get((path, subject.id, chosen.name, target.name)) is not None:
         question = await engine.traces.question(document, subject)
-        answer = engine.traces.cache.known(question) if isinstance(question, Question) else None
+        answer = engine.traces.cache.cached(question) if isinstance(question, Question) else None
         if isinstance(question, Question) and answer is not None:
             view = engine.traces.located(answer, document.module, question, subject)
-            if (times := shown_times(engine, view, target, None)) is not None:
+            if (times := last_times(engine, view, target, None)) is not None:
                 title = f"measure{' again' if times.stale else ''}: {times.figure}"
     return [Lens(above, title, MEASURE, (path, subject.id))]
 
@@ -294,7 +294,7 @@ async def _figures(engine: Engine, document: Document, subject: Subject, chosen:
     answer, figures = last
     target = engine.choices.target(document.path)
     question = await engine.traces.question(document, subject)
-    is_current = isinstance(question, Question) and engine.traces.cache.known(question) is answer
+    is_current = isinstance(question, Question) and engine.traces.cache.cached(question) is answer
     if not is_current or figures.target != target:
         return ""
     temporaries = shorter_temporary_memory(figures.compiled)

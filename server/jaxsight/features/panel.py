@@ -16,8 +16,8 @@ from jaxsight.features import caveats, inputs
 from jaxsight.features.caveats import commented, marked
 from jaxsight.features.findings.findings import findings
 from jaxsight.features.inputs import header
-from jaxsight.features.measuring import shown
-from jaxsight.features.measuring.shown import ShownTimes, shown_times
+from jaxsight.features.measuring import timing
+from jaxsight.features.measuring.timing import LastTimes, last_times
 from jaxsight.features.model import Panel, VirtualText
 from jaxsight.features.named_function import compiled_function
 from jaxsight.features.virtual_documents.show import compiled_document, show
@@ -77,7 +77,7 @@ def panel_about(
         before: the program that it is compared with.
     """
     figures = result if isinstance(result, LocatedFigures) else None
-    times = shown_times(engine, view, result.target, figures)
+    times = last_times(engine, view, result.target, figures)
     return Panel(
         view.answer.question.path,
         view.subject.name,
@@ -96,7 +96,7 @@ def panel_about(
     )
 
 
-def _times(times: ShownTimes, kernels: int) -> PanelTimes:
+def _times(times: LastTimes, kernels: int) -> PanelTimes:
     """Return a measurement as a panel shows it, beside a number of kernels."""
     known, matched = times.measurement.times, times.matched
     rows = map(matched.by_kernel.get, range(kernels)) if matched is not None else ()
@@ -248,8 +248,8 @@ class ReportedFunction:
         yield "kernels", kernel_figure(graph)
         yield "launches", launch_figure(graph)
         yield "time (estimate)", estimated_time(graph, kernels.target)
-        if (times := shown_times(self.engine, self.view, self.result.target, kernels)) is not None:
-            yield "time (measured)", shown.headline(times.measurement.times)
+        if (times := last_times(self.engine, self.view, self.result.target, kernels)) is not None:
+            yield "time (measured)", timing.headline(times.measurement.times)
         yield "temporaries", temporary_memory(compiled)
         for name in ("arguments", "outputs", "peak"):
             amount: int = getattr(memory, name)

@@ -21,10 +21,10 @@ from jaxsight.source.text import Range, SourceText
 from jaxsight.text.markdown import fenced, prose, span
 from jaxsight.text.units import count
 from jaxsight.wire.meshes import MANUAL, Chosen, Mesh, Sharding, Spec
-from jaxsight.wire.observations import Seen
+from jaxsight.wire.observations import ExprValue
 
 
-def notes(value: Seen) -> list[str]:
+def notes(value: ExprValue) -> list[str]:
     """Return the type on one device, the mesh, and how devices differ, in Markdown.
 
     A value that is not an array, or is the same on all devices, has no notes.
@@ -52,7 +52,7 @@ def _names(axes: tuple[str, ...]) -> str:
     return ", ".join(map(span, axes))
 
 
-def traced_layouts(values: Sequence[Seen]) -> str:
+def traced_layouts(values: Sequence[ExprValue]) -> str:
     """Return a picture of the parts of a value whose sharding is traced, in Markdown.
 
     Empty if it is replicated, not an array, or if there are several values.
@@ -70,7 +70,7 @@ def _picture(mesh: Mesh | None, spec: Spec) -> str:
     return fenced(picture(grid), "text") if grid is not None else ""
 
 
-def chosen_layouts(kernels: LocatedFigures, place: Range, values: Sequence[Seen]) -> str:
+def chosen_layouts(kernels: LocatedFigures, place: Range, values: Sequence[ExprValue]) -> str:
     """Return the sharding that the partitioner chose for an expression, in Markdown.
 
     Empty if it is unknown, or traced, or if the expression has several values.
@@ -81,7 +81,9 @@ def chosen_layouts(kernels: LocatedFigures, place: Range, values: Sequence[Seen]
     return "\n\n".join(filter(None, (prose(words(kernels, chosen)), drawn)))
 
 
-def chosen_sharding(kernels: LocatedFigures, place: Range, values: Sequence[Seen]) -> Chosen | None:
+def chosen_sharding(
+    kernels: LocatedFigures, place: Range, values: Sequence[ExprValue]
+) -> Chosen | None:
     """Return the sharding that the partitioner chose for an expression, if it is known."""
     texts = {value.text for value in values}
     if len(texts) != 1 or any(value.sharding is not None for value in values):

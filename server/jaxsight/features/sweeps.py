@@ -83,7 +83,7 @@ class ResizableInputs:
         return ResizableInputs(sized, numbers)
 
     @property
-    def given(self) -> dict[str, int | None]:
+    def current_sizes(self) -> dict[str, int | None]:
         """What may be swept, with its given value; `None` for a default."""
         return {**self.inputs.sizes, **self.numbers}
 
@@ -94,13 +94,13 @@ class ResizableInputs:
             LookupError: one is not there; the message lists those that are.
         """
         for name in names:
-            if name in self.given:
+            if name in self.current_sizes:
                 continue
             if name in self.inputs.definitions:
                 raise LookupError(f"{name} of {function} follows from other sizes; sweep those")
             raise LookupError(
-                f"{function} has no size {name}; it has {some([*self.given], _LISTED)}"
-                if self.given
+                f"{function} has no size {name}; it has {some([*self.current_sizes], _LISTED)}"
+                if self.current_sizes
                 else f"{function} has no named size: write {name} in its example inputs, such as "
                 f"`x: f32[{name}, 128]` and `where {name}=8`"
             )
@@ -252,7 +252,7 @@ async def sweep(
     for search in searches:
         while (sizes := search.following()) is not None:
             search.take(await sweeping.point(sizes))
-    return replace(found, largest=tuple(search.found() for search in searches))
+    return replace(found, largest=tuple(search.largest() for search in searches))
 
 
 # A sweep as an editor shows it: curves, a table, and what may be swept.
@@ -293,7 +293,7 @@ async def drawn_sweep(
     suggested, names = "", tuple[str, ...]()
     try:
         view = await traced_function(engine, path, function)
-        given = ResizableInputs.of(view.answer.question).given
+        given = ResizableInputs.of(view.answer.question).current_sizes
         names = tuple(given)
         for name, value in [*given.items()][:1]:
             suggested = f"{name}=1..{max(_AT_LEAST, 4 * (value or 0))}"

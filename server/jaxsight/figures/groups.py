@@ -15,7 +15,7 @@ from typing import Generic
 
 from jaxsight.figures.figures import At, Figures
 from jaxsight.text.layout import cut
-from jaxsight.text.parsing import FUNCTIONS, expression_in, nodes_around
+from jaxsight.text.parsing import FUNCTIONS, enclosing_nodes, expression_in
 from jaxsight.wire.chunks import Span, equation_order
 from jaxsight.wire.messages.replies import Call, LoweredEquation
 
@@ -173,7 +173,7 @@ def _around_span(trees: Trees, span: Span) -> list[ast.AST]:
     """
     if (tree := trees(span.chunk)) is None:
         return []
-    around = nodes_around(tree, (span.line, span.column))
+    around = enclosing_nodes(tree, (span.line, span.column))
     return around if isinstance(next(iter(around), None), FUNCTIONS) else []
 
 

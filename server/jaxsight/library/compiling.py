@@ -20,7 +20,7 @@ from jaxsight.workers.compilation.default_target import own_target
 if TYPE_CHECKING:
     from jax.stages import Traced
 
-    from jaxsight.wire.messages.requests import SeenDevice
+    from jaxsight.wire.messages.requests import FakeDevice
 
 
 class CannotCompile(Exception):
@@ -86,7 +86,7 @@ def _compile(target: Target, request: Compile) -> Compiled | NotCompiled:
         raise CannotCompile(f"{target.name}: {error}") from error
 
 
-_kept: list[SeenDevice | None] = []
+_kept: list[FakeDevice | None] = []
 """The device that the last function saw which asked for it: JAX has cached what it traced."""
 
 
@@ -108,13 +108,13 @@ def trace(
     """
     import jax
 
-    from jaxsight.tracer.compat import seen_devices
+    from jaxsight.tracer.compat import fake_devices
 
     if isinstance(fn, jax.stages.Traced):
         return fn, ()
 
     jitted: Any = fn if hasattr(fn, "trace") else jax.jit(fn)
-    device = own_target(target, os.environ).seen
+    device = own_target(target, os.environ).device
     if device is None or (target.is_own and jax.default_backend() == device.family):
         return jitted.trace(*args, **kwargs), ()
     unknown: dict[str, None] = {}
@@ -133,7 +133,7 @@ def trace(
     if _kept and _kept[0] != device:
         jax.clear_caches()  # type: ignore[no-untyped-call]
         _kept.clear()
-    with seen_devices.seeing(device, asked), jax.default_device(here):
+    with fake_devices.seeing(device, asked), jax.default_device(here):
         traced = jitted.trace(*args, **kwargs)
     if has_asked:
         _kept[:] = [device]

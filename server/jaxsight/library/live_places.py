@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jaxsight.figures.figures import Places
 from jaxsight.lru import Recent
-from jaxsight.text.parsing import module_in, nodes_around
+from jaxsight.text.parsing import enclosing_nodes, module_in
 from jaxsight.wire.chunks import Span
 from jaxsight_source.files.ours import OURS  # programs read from StableHLO have its own lines
 
@@ -123,7 +123,7 @@ def _is_written(at: Location, lines: list[str]) -> bool:
         known = lines, tree
         _trees.put(at.file, known)
     begin, end = (at.line, at.column), (at.end_line, at.end_column)
-    for node in nodes_around(known[1], begin):
+    for node in enclosing_nodes(known[1], begin):
         if _end(node) != end:
             continue
         if (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)) == begin:

@@ -25,8 +25,8 @@ from jaxsight.sweeps.points import (
     SweepPoint,
     SweptSize,
     combined,
-    given,
     point_of,
+    swept_size,
 )
 from jaxsight.targets.target import Target, parse
 from jaxsight.text import units
@@ -140,7 +140,7 @@ def sweep(
         raise BadSizes("no function to sweep")
     if not sizes:
         raise BadSizes("no sizes to sweep; pass e.g. n=range(1, 10)")
-    swept = tuple(given(name, values) for name, values in sizes.items())
+    swept = tuple(swept_size(name, values) for name, values in sizes.items())
     every = combined(swept)
     chosen = parse(target) if target else compiling.default()
     capacity = units.parse_size(memory) if isinstance(memory, str) else memory
@@ -259,5 +259,5 @@ def _sweep(
         search = MemorySearch.of(swept[0], curve, capacity)
         while (sizes := search.following()) is not None:
             search.take(calls.point(sizes))
-        largest.append(search.found())
+        largest.append(search.largest())
     return Sweep(found.function, found.target, swept, points, tuple(largest))

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-EngineFactory = Callable[["Configuration"], "EngineAhead"]
+EngineFactory = Callable[["Configuration"], "EarlyEngine"]
 
 _FROM_VSCODE = ("--trust", "editor")
 
@@ -87,7 +87,7 @@ def main(
     elif arguments not in ([], ["--stdio"]):
         options = _parser().parse_args(arguments)
         trust, tcp = options.trust, options.tcp
-    factory = engine_factory or partial(EngineAhead, trust=trust)
+    factory = engine_factory or partial(EarlyEngine, trust=trust)
     watched = (watch or LoopWatch(SlowTurns())).loop
     if tcp is not None:
         host, port = tcp
@@ -126,7 +126,7 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-class EngineAhead:
+class EarlyEngine:
     """An engine whose tracers start before the client gets the answer to `initialize`.
 
     They start while the server still imports its own modules. Only `projects` is imported for that;
@@ -141,7 +141,7 @@ class EngineAhead:
         self._projects = Projects(Trust.of_user(trust))
         self._session: Session | None = None
         configuration.apply(self._projects)
-        self._projects.start_ahead()
+        self._projects.prestart()
 
     def session(self) -> Session:
         """Import the rest of the engine, and return it with the tracers that have been started."""
@@ -197,7 +197,7 @@ async def _converse(
     first: dict[str, object],
     source: asyncio.StreamReader,
     outbox: ByteSink,
-    engine: EngineAhead,
+    engine: EarlyEngine,
     configuration: Configuration,
 ) -> int:
     from jaxsight.lsp.language_server import JaxsightServer

@@ -32,7 +32,7 @@ class WrapCalls(ast.NodeTransformer):
 
 
 @dataclass(slots=True)
-class SeenCalls:
+class CellCalls:
     """Collects what is called and compiled, each function once for its types.
 
     The calls in the cell's own text are seen, and in functions that it calls, what is compiled and
@@ -47,7 +47,7 @@ class SeenCalls:
     _executables: list[object] = field(default_factory=list)
     """Kept, as their `id`s are keys of `found`."""
 
-    def seen(self, function: object) -> object:
+    def recording(self, function: object) -> object:
         """Return a function that does the same, and notes what it is called with."""
         import jax
 

@@ -302,7 +302,7 @@ class Magics:
 
 
 def _show(call: MagicCall, options: dict[str, Any]) -> None:
-    from jaxsight.notebooks.shown import show
+    from jaxsight.notebooks.display import show
 
     if {*call.kwargs} & {*options}:
         raise BadLine(f"{', '.join({*call.kwargs} & {*options})} is an argument and an option")
@@ -311,11 +311,11 @@ def _show(call: MagicCall, options: dict[str, Any]) -> None:
 
 def _run_and_show(shell: InteractiveShell, cell: str, options: dict[str, Any]) -> None:
     """Run a cell as it is, then show what it called and compiled; after an error only that."""
-    from jaxsight.notebooks.cells import SEEN, SeenCalls, WrapCalls
+    from jaxsight.notebooks.cells import SEEN, CellCalls, WrapCalls
 
-    calls, wrap = SeenCalls(), WrapCalls()
+    calls, wrap = CellCalls(), WrapCalls()
     shell.ast_transformers.append(wrap)
-    shell.user_ns[SEEN] = calls.seen
+    shell.user_ns[SEEN] = calls.recording
     try:
         with calls.watching():
             result = shell.run_cell(cell)
@@ -372,7 +372,7 @@ def _mendable() -> tuple[type[Exception], ...]:
     from jaxsight.library.compiling import CannotCompile
     from jaxsight.library.measuring import NotHere
     from jaxsight.measuring.programs import CannotMeasure
-    from jaxsight.notebooks.shown import CannotShow
+    from jaxsight.notebooks.display import CannotShow
     from jaxsight.sweeps.points import BadSizes
     from jaxsight.targets.target import UnknownTarget
 

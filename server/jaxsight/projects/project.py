@@ -22,7 +22,7 @@ from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.settings.reading import ProjectSettings, merge
 from jaxsight.settings.schema import Settings
 from jaxsight.trust import Policy, Trust
-from jaxsight.trust.decisions import over_ssh, shown_path
+from jaxsight.trust.decisions import over_ssh, path_text
 from jaxsight.wire.messages.replies import Failed, Hello, Imported, Stage
 from jaxsight.wire.messages.requests import Import, Request
 from jaxsight.workers import results
@@ -50,7 +50,7 @@ def recorded_calls(root: str) -> tuple[Observed, str]:
     try:
         functions = recorded_file.read(root)
     except RecordedFileError as error:
-        path = shown_path(str(recorded_file.path_in(root)))
+        path = path_text(str(recorded_file.path_in(root)))
         return {}, f"{path} is ignored: {error}; delete it, or record again"
     if not functions:
         return {}, ""
@@ -161,7 +161,7 @@ class Project:
         A link may lead elsewhere than when this was decided, at any time.
         """
         if self.leads_elsewhere:
-            return f"{shown_path(self.folder)} leads to another folder than before"
+            return f"{path_text(self.folder)} leads to another folder than before"
         return self._undecided
 
     @property
@@ -225,7 +225,7 @@ class Project:
             python = self.interpreter.path
             if not trust.may_start(folder, python):
                 return (
-                    f"the interpreter {shown_path(python)} of the project's settings is outside "
+                    f"the interpreter {path_text(python)} of the project's settings is outside "
                     f"the project and waits for your approval; {trust.remedy(folder, python)}"
                 )
         return ""
@@ -263,7 +263,7 @@ class Project:
         python = self._owner.any_settings.compiler.remote_python
         self._owner.ask(trust.consent_to_send(self.folder, host, python))
         return (
-            f"compiling on {shown_path(host)} waits for your approval, because StableHLO with its "
+            f"compiling on {path_text(host)} waits for your approval, because StableHLO with its "
             f"constants leaves this machine; {trust.remedy(self._real[0], over_ssh(host, python))}"
         )
 
@@ -316,7 +316,7 @@ class Project:
         is_starting = self._tracers is not None and self._tracers.status.state.value == "starting"
         return self._named()[0] if is_starting else ""
 
-    def start_ahead(self) -> None:
+    def prestart(self) -> None:
         """Start the tracer if it may run and is likely to be needed."""
         if (
             self.interpreter is not None

@@ -123,14 +123,14 @@ class Projects:
         """The first workspace folder in the editor's order; without one, the current folder."""
         return self._first or str(Path.cwd())
 
-    def start_ahead(self) -> None:
+    def prestart(self) -> None:
         """Start the tracers of workspace folders before the first question, if JAX is installed.
 
         In a project without JAX nothing starts. The user is not asked here, because code may never
         have to run.
         """
         for folder in self._roots:
-            self.of(str(Path(folder, "__init__.py"))).start_ahead()
+            self.of(str(Path(folder, "__init__.py"))).prestart()
 
     def look_for_recordings(self) -> bool:
         """Read what was recorded in runs since the last time; return whether there was any."""
@@ -293,7 +293,7 @@ class Projects:
             self._projects[place] = now
             now.opened()
             if project.held_back and not now.held_back:
-                now.start_ahead()
+                now.prestart()
             self._hold(project.aclose())
         return changed
 

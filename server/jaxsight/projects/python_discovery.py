@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxsight.files import reading
-from jaxsight.trust.decisions import shown_path
+from jaxsight.trust.decisions import path_text
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ def is_installed_for(python: str, path: str) -> bool:
 def _from_setting(
     root: str, setting: str, environ: Mapping[str, str], may_use: MayUse
 ) -> PythonInterpreter:
-    shown = shown_path(setting)
+    shown = path_text(setting)
     reason = f"the setting `jaxsight.python` ({shown})"
     if not any(separator in setting for separator in "/\\~"):
         folder = Path(root, setting)
@@ -164,7 +164,7 @@ def _from_setting(
         return PythonInterpreter(str(path), reason)
     problem = "is not executable" if os.path.exists(path) else "does not exist"  # noqa: PTH110 (never raises)
     raise InterpreterError(
-        f"Invalid setting `jaxsight.python` (`{shown}`): {shown_path(str(path))} {problem}"
+        f"Invalid setting `jaxsight.python` (`{shown}`): {path_text(str(path))} {problem}"
     )
 
 
@@ -251,7 +251,7 @@ def _versions(file: Path) -> list[str]:
         return []
     names = [word for word in words if VERSION.fullmatch(word)]
     if len(names) < len(words):
-        log.warning("%s names something that is not a version of Python", shown_path(str(file)))
+        log.warning("%s names something that is not a version of Python", path_text(str(file)))
     return names
 
 

@@ -19,7 +19,7 @@ from jaxsight.examples.sets import Examples, OutsideSet
 from jaxsight.files import reading
 from jaxsight.projects.project import Observed
 from jaxsight.projects.projects import Projects
-from jaxsight.queries.long_work import Aside, Turns
+from jaxsight.queries.long_work import JobQueue, Turns
 from jaxsight.settings.example_settings import LIBRARIES, ExampleSettings
 from jaxsight.source.definitions import Function
 from jaxsight.source.module import SHORT, Module, ModuleChunk, PlacedFunction
@@ -169,7 +169,7 @@ class Document:
         if self._unread is not None:
             self.change(self._unread)
 
-    def put(self, text: str, outside: ExampleSettings, aside: Aside, turns: Turns) -> None:
+    def put(self, text: str, outside: ExampleSettings, aside: JobQueue, turns: Turns) -> None:
         """Take a text.
 
         A small change is parsed at once, a short text soon, and any other in a thread. Until then
@@ -197,7 +197,7 @@ class Document:
         if self._reading is not None:
             self._reading.cancel()
 
-    async def _read_later(self, outside: ExampleSettings, aside: Aside, turns: Turns) -> None:
+    async def _read_later(self, outside: ExampleSettings, aside: JobQueue, turns: Turns) -> None:
         try:
             while (text := self._unread) is not None:
                 if len(text) <= SHORT:
@@ -318,7 +318,7 @@ class OpenDocuments:
     def __init__(self, projects: Projects, turns: Turns) -> None:
         self.by_path: dict[str, Document] = {}
         self._projects = projects
-        self._readers = Aside(_READERS)
+        self._readers = JobQueue(_READERS)
         self._turns = turns
         self._dry_calls: dict[str, Observed] = {}
         self._outside: dict[str, tuple[ExampleSettings, Observed, ExampleSettings]] = {}

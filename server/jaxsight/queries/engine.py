@@ -14,7 +14,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import Attention, UserChoices
 from jaxsight.queries.documents import OpenDocuments
 from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
-from jaxsight.queries.long_work import Aside, Turns, end
+from jaxsight.queries.long_work import JobQueue, Turns, end
 from jaxsight.queries.measurements import Measurements
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.processes import ProcessExplorer
@@ -35,7 +35,7 @@ _TURNS = 20
 """Turns of the loop before importing begins, a choice: answers that waited for traces go first."""
 
 
-class RulesAhead:
+class RuleLoader:
     """Imports rules when findings are asked for first: it takes longer than a hover."""
 
     def __init__(self, turns: Turns) -> None:
@@ -68,7 +68,7 @@ class RulesAhead:
             for _ in range(_TURNS):
                 await asyncio.sleep(0)
             with cached_bytecode(file_for("rules"), dataclasses):
-                for _ in rules.import_ahead():
+                for _ in rules.preload():
                     await self._turns.breathe()
         finally:
             self._imported.set()  # what is missing is imported where it is used
@@ -84,7 +84,7 @@ class Engine:
         """Begin without documents."""
         self.projects = projects
         self.memory = memory = SessionMemory()
-        self.aside = aside = Aside()
+        self.aside = aside = JobQueue()
         """The thread for analysing large modules and traces."""
         self.turns = turns = Turns()
         """Turns of the event loop, which long work shares."""
@@ -101,7 +101,7 @@ class Engine:
         self.processes = ProcessExplorer(projects, memory)
         self.proposals = Proposals(projects, documents, choices, memory, aside)
         self.waiting = Waiting(projects.events)
-        self.rules = RulesAhead(turns)
+        self.rules = RuleLoader(turns)
         self.measurements = Measurements(projects, choices, memory, self.programs)
         self.profiles = OpenProfiles()
 
@@ -112,8 +112,8 @@ class Engine:
 
     def size_names(self, question: Question) -> SizeNames | None:
         """Return the names of the sizes in the answer to a question, if they are known."""
-        answer = self.traces.cache.known(question)
-        explored = self.sizes.known(answer) if answer is not None else None
+        answer = self.traces.cache.cached(question)
+        explored = self.sizes.cached(answer) if answer is not None else None
         return explored.names if explored is not None else None
 
     async def look(self, view: View, look: Callable[[], T]) -> T:

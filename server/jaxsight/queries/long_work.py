@@ -30,7 +30,7 @@ _STEP = 0.01
 a fifth of the 50 ms that a turn may take, as a step that has begun must also end."""
 
 
-class Aside:
+class JobQueue:
     """Threads that run one job after another, beginning with those that a person waits for."""
 
     def __init__(self, threads: int = 1) -> None:

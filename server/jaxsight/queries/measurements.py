@@ -281,7 +281,10 @@ async def _traced(
         NotMeasured: it has no answer there.
     """
     trace = replace(
-        question.trace, device=own_target(target, os.environ).seen, with_values=True, unasked=False
+        question.trace,
+        device=own_target(target, os.environ).device,
+        with_values=True,
+        unasked=False,
     )
     reply = await project.sources.collect(
         tracers.ask(trace, priority=Priority.PERSON, on_stage=on_stage, texts=project.texts.open)

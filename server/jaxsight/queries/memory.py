@@ -23,7 +23,7 @@ from jaxsight.targets.target import Target
 from jaxsight.wire.chunks import Span
 from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
 from jaxsight.wire.messages.measuring import Conditions, Measured, ProgramTimes
-from jaxsight.wire.messages.replies import Lowered, Outlined, Shown, Traced
+from jaxsight.wire.messages.replies import Listing, Lowered, Outlined, Traced
 from jaxsight.wire.messages.requests import TransformedSource
 from jaxsight.workers.compilation.compilers import Trouble
 
@@ -175,7 +175,7 @@ class SessionMemory:
             size=_PROGRAMS, function=lambda key, outlined: outlined[0].question.unit
         )
         """Traced programs as plain data, by the key of the question."""
-        self.sources: Cache[tuple[str, TransformedSource], tuple[Answer, Shown]] = Cache(
+        self.sources: Cache[tuple[str, TransformedSource], tuple[Answer, Listing]] = Cache(
             size=_SOURCES
         )
         """Verified source, by the key of the question and the options."""

@@ -25,7 +25,7 @@ from jaxsight.rules.rule import Decides
 from jaxsight.targets.target import Target
 from jaxsight.wire.chunks import Span
 from jaxsight.wire.messages.replies import Lowered, Outlined, Traced
-from jaxsight.wire.messages.requests import SeenProcess
+from jaxsight.wire.messages.requests import FakeProcess
 from jaxsight.wire.program import INPUT, RESULT, Body, Step, TracedProgram
 
 PROCESSES = 4
@@ -190,7 +190,7 @@ class _Job:
         Raises:
             _Unknown: it has none, or a file that the answer was made of has changed.
         """
-        process, question = SeenProcess(index, PROCESSES), self.answer.question
+        process, question = FakeProcess(index, PROCESSES), self.answer.question
         trace = replace(question.trace, process=process, unasked=True)
         traced = await sandbox.trace(replace(question, trace=trace))
         if traced is None or not isinstance(traced.reply, Traced):

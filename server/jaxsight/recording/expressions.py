@@ -186,7 +186,7 @@ class Expressions(ValueWriter):
             module = self._module("numpy", "jax.numpy")
             return f"{module}.zeros({_shape(shape)}, {dtype.name!r})"
         aval = avals.of(value)
-        if shardings.given(value) is not None or shardings.traced(aval) is not None:
+        if shardings.sharding_of(value) is not None or shardings.traced(aval) is not None:
             raise UnwritableError("its arrays are divided over a mesh")
         if avals.is_key(aval):
             random = self._module("jax.random")

@@ -210,7 +210,7 @@ def _default(kind: type) -> str:
 
 def _spec(value: object, aval: object, meshes: Meshes) -> Spec:
     """Return the mesh axes that each dimension is divided over."""
-    sharding = shardings.given(value) or shardings.traced(aval)
+    sharding = shardings.sharding_of(value) or shardings.traced(aval)
     if sharding is None:
         return ()
     if MANUAL in sharding.mesh.types or sharding.varying or sharding.unreduced:

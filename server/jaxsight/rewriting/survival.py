@@ -353,7 +353,7 @@ class SurvivalRewriter(Rewriter):
             return node
         number = 0 if isinstance(node, ast.GeneratorExp) else next(_numbers)
         for each in node.generators:
-            each.iter = _dry(each.iter, "each", number, each.iter)
+            each.iter = _dry(each.iter, "iterate", number, each.iter)
         return _dry(node, "listed", number, node) if number else node
 
     visit_GeneratorExp = visit_ListComp = visit_SetComp = visit_DictComp = comprehension

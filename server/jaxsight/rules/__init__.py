@@ -68,7 +68,7 @@ def _own() -> Iterable[Rule]:
     return own.values()
 
 
-def import_ahead() -> Iterator[None]:
+def preload() -> Iterator[None]:
     """Import all rules, one for each step."""
     for name in _folders():
         _rule(name)

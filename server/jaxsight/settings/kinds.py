@@ -52,7 +52,7 @@ class ValueKind(Generic[T]):
     """Whether the editor's entries are added to the project's instead of replacing them."""
 
 
-def shown(value: object) -> str:
+def display(value: object) -> str:
     """Return a value as TOML and JSON write it, shortened."""
     match value:
         case bool():
@@ -62,7 +62,7 @@ def shown(value: object) -> str:
         case Mapping():
             text = "a table"
         case Sequence():
-            text = f"[{', '.join(shown(element) for element in value[:_SHOWN])}]"
+            text = f"[{', '.join(display(element) for element in value[:_SHOWN])}]"
         case int() if value.bit_length() > _DIGITS:
             text = f"an integer of {value.bit_length():,} bits"
         case _:
@@ -86,7 +86,7 @@ def _scalar(
 ) -> ValueKind[T]:
     def read(value: object, complain: Complain) -> T | None:
         if (converted := convert(value)) is None:
-            complain((), f"expected {expected}, got {shown(value)}", "")
+            complain((), f"expected {expected}, got {display(value)}", "")
         return converted
 
     return ValueKind(expected, schema, read)
@@ -120,7 +120,7 @@ SIZE: ValueKind[int] = _scalar(
 
 def one_of(*choices: str) -> ValueKind[str]:
     """Return the kind of one of some words."""
-    expected = "one of " + ", ".join(shown(choice) for choice in choices)
+    expected = "one of " + ", ".join(display(choice) for choice in choices)
 
     def keep(value: object) -> str | None:
         return value if isinstance(value, str) and value in choices else None
@@ -133,7 +133,7 @@ def _parsed(expected: str, example: str, parse: Callable[[str], T | None]) -> Va
 
     def read(value: object, complain: Complain) -> T | None:
         if not isinstance(value, str):
-            complain((), f"expected {example}, got {shown(value)}", "")
+            complain((), f"expected {example}, got {display(value)}", "")
             return None
         try:
             return parse(value)
@@ -167,7 +167,7 @@ def list_of(kind: ValueKind[T], expected: str) -> ValueKind[tuple[T, ...]]:
 
     def read(value: object, complain: Complain) -> tuple[T, ...] | None:
         if not isinstance(value, list | tuple):
-            complain((), f"expected {expected}, got {shown(value)}", "")
+            complain((), f"expected {expected}, got {display(value)}", "")
             return None
         items = (kind.read(item, _below(complain, i)) for i, item in enumerate(value))
         return tuple(item for item in items if item is not None)
@@ -194,7 +194,7 @@ CODE_LENGTH = len("JX000")
 
 def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
     if not isinstance(value, list | tuple):
-        complain((), f'expected a list of rules such as ["JX4"], got {shown(value)}', "")
+        complain((), f'expected a list of rules such as ["JX4"], got {display(value)}', "")
         return None
     if len(value) > MOST_CODES:
         complain((), f"expected at most {MOST_CODES} rules, got {len(value):,}", "")
@@ -202,12 +202,12 @@ def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
     codes = []
     for index, code in enumerate(value):
         if not isinstance(code, str):
-            complain((index,), f"expected a rule or rule prefix, got {shown(code)}", "")
+            complain((index,), f"expected a rule or rule prefix, got {display(code)}", "")
         elif not is_selector(code):
             meant = code.upper().replace("O", "0").replace("I", "1").replace("L", "1")
             names = [meant] if meant in RULES else [*RULES, *NAMES]
             hint = nearest(code, names) if len(code) >= CODE_LENGTH else ""
-            complain((index,), f"unknown rule {shown(code)}", hint)
+            complain((index,), f"unknown rule {display(code)}", hint)
         else:
             codes.append(code)
     return tuple(codes)
@@ -225,7 +225,7 @@ def table_of(kind: ValueKind[T], expected: str) -> ValueKind[Mapping[str, T]]:
 
     def read(value: object, complain: Complain) -> Mapping[str, T] | None:
         if not isinstance(value, Mapping):
-            complain((), f"expected {expected}, got {shown(value)}", "")
+            complain((), f"expected {expected}, got {display(value)}", "")
             return None
         entries = (
             (str(name), kind.read(entry, _below(complain, str(name))))

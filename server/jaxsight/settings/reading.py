@@ -18,7 +18,7 @@ from typing import Any
 from jaxsight.files import reading
 from jaxsight.rules import wording
 from jaxsight.rules.finding import Finding, Severity, finding_of
-from jaxsight.settings.kinds import Complain, nearest, shortened, shown
+from jaxsight.settings.kinds import Complain, display, nearest, shortened
 from jaxsight.settings.kinds import Path as Keys
 from jaxsight.settings.schema import SCHEMA, Settings
 from jaxsight.source.text import Position, Range
@@ -226,7 +226,7 @@ def parse_project(text: str, path: str) -> ProjectSettings:
     toml_places = places(text)
     if not isinstance(table, dict):
         range = _place(toml_places, ()).value
-        message = f"expected a table of settings, got {shown(table)}"
+        message = f"expected a table of settings, got {display(table)}"
         return ProjectSettings(path, problems=(_finding(range, message),))
     values, problems = _read(table, project=True)
     return ProjectSettings(path, values, tuple(each.finding(toml_places) for each in problems))
@@ -307,7 +307,7 @@ def _entries(table: Mapping[str, object]) -> Iterator[tuple[Keys, str, object]]:
 
 def _unknown(written: Keys, key: str, raw: object) -> _Problem:
     if key in GROUPS:
-        message = f"expected a table, got {shown(raw)}"
+        message = f"expected a table, got {display(raw)}"
         return _Problem(written, message, "", on_key=False)
     group = key.rpartition(".")[0]
     names = {

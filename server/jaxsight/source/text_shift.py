@@ -123,7 +123,7 @@ class TextShift:
         """Return whether a whole line of the old text is unchanged in the new one."""
         return self._moved(line) is not None
 
-    def kept(self, line: int) -> bool:
+    def is_unchanged(self, line: int) -> bool:
         """Return whether a whole line of the new text is unchanged from the old one."""
         at = bisect.bisect_right(self._kept, line, key=lambda lines: lines.new) - 1
         return at >= 0 and line < self._kept[at].new + self._kept[at].count

@@ -90,7 +90,7 @@ class MemorySearch:
         else:
             self.reason = f"{self.name}={size:,}: {point.problem or 'its memory is not known'}"
 
-    def found(self) -> LargestSize:
+    def largest(self) -> LargestSize:
         """Return the answer so far."""
         low = self.low
         return LargestSize(

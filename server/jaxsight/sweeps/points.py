@@ -70,7 +70,7 @@ def parse(text: str) -> SweptSize | None:
     return SweptSize(name, tuple(sorted(values)), step)
 
 
-def given(name: str, values: int | Iterable[int]) -> SweptSize:
+def swept_size(name: str, values: int | Iterable[int]) -> SweptSize:
     """Return the size of Python values: a number, a `range`, a list, an array.
 
     Raises:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from jaxsight.targets.chips import GPUS, TPUS, Gpu, Tpu, chip_of_kind
-from jaxsight.wire.messages.requests import SeenDevice
+from jaxsight.wire.messages.requests import FakeDevice
 from jaxsight.wire.program import SHARED, SMEM, VMEM, PallasKernel
 
 CPU = "cpu"
@@ -90,13 +90,13 @@ class Target:
         return f"{self.chip.generation.major}.{self.chip.generation.minor}"
 
     @property
-    def seen(self) -> SeenDevice | None:
+    def device(self) -> FakeDevice | None:
         """The device that code sees for this target; `None` for a CPU."""
         if self.platform == CPU:
             return None
         known = self.device_kind or (self.chip.kind if self.chip is not None else "")
         cores = self.chip.cores_of_device if isinstance(self.chip, Tpu) else 0
-        return SeenDevice(self.platform, known, self.capability, cores)
+        return FakeDevice(self.platform, known, self.capability, cores)
 
     @property
     def title(self) -> str:

@@ -85,7 +85,7 @@ def _timed(line: str) -> str:
     return python if module_in(python) is not None else ""
 
 
-def shown(line: str) -> str:
+def display(line: str) -> str:
     """Return a line without magics for people, with the magic that measures what is on it."""
     for magic, begin in (("%timeit", _EXPRESSION), ("%time", _STATEMENT)):
         if line.startswith(begin.ljust(len(magic) + 1)):

@@ -49,7 +49,7 @@ def bound_in_scope(*nodes: ast.AST, blocks: bool = True) -> Iterator[str]:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
                 yield from bound_by(node)
-                waiting += evaluated_around(node)
+                waiting += outer_expressions(node)
             case _ if isinstance(node, _COMPREHENSIONS):
                 # PEP 572: `:=` binds in the scope around a comprehension.
                 walruses = (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
@@ -60,7 +60,7 @@ def bound_in_scope(*nodes: ast.AST, blocks: bool = True) -> Iterator[str]:
                 waiting += (c for c in children if blocks or not isinstance(c, ast.stmt))
 
 
-def evaluated_around(node: _Function | ast.ClassDef) -> list[ast.expr]:
+def outer_expressions(node: _Function | ast.ClassDef) -> list[ast.expr]:
     """Return the expressions of a definition that are evaluated in the scope around it."""
     parts = [] if isinstance(node, ast.Lambda) else list(node.decorator_list)
     if isinstance(node, ast.ClassDef):

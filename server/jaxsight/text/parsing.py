@@ -91,7 +91,7 @@ def literal_in(text: str) -> object:
     raise ValueError(f"not a literal: {text}")
 
 
-def nodes_around(tree: ast.AST, at: tuple[int, int], *, whole: bool = False) -> list[ast.AST]:
+def enclosing_nodes(tree: ast.AST, at: tuple[int, int], *, whole: bool = False) -> list[ast.AST]:
     """Return the nodes around a place, from the innermost function on, outermost first.
 
     Args:

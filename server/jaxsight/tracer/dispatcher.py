@@ -24,7 +24,7 @@ import jax
 from jaxsight.files.texts import Version
 from jaxsight.timeline import mark
 from jaxsight.tracer.calls.inputs import Evaluator
-from jaxsight.tracer.compat import seen_devices
+from jaxsight.tracer.compat import fake_devices
 from jaxsight.tracer.connection import Connection
 from jaxsight.tracer.execution.device_demand import MoreDevices, guess_caveat, guess_note
 from jaxsight.tracer.execution.execution_cache import executed_statements
@@ -49,8 +49,8 @@ from jaxsight.wire.messages.replies import (
     DryCalls,
     Failed,
     FromTracer,
+    Listing,
     Reply,
-    Shown,
     Spoiled,
     Stage,
     Traced,
@@ -158,7 +158,7 @@ class Tracer:
     def _about(self, handler: Handler, request: AboutTrace[object]) -> FromTracer | None:
         """Answer a request about a trace, with its file's changes of libraries applied."""
         namespace = self._traced_in.get(request.trace, lambda: None)()
-        with self._library_changes.applied(namespace), seen_devices.hidden():
+        with self._library_changes.applied(namespace), fake_devices.hidden():
             return self._apart(self._answer, handler, request, namespace)
 
     def _answer(
@@ -336,7 +336,7 @@ class Tracer:
         self, reply: Reply, slice: Trace, namespace: FileNamespace, read: Reads, seconds: float
     ) -> Reply:
         """Return a handler's reply with what is known of the execution of the slice."""
-        if isinstance(reply, Traced | DryCalls | Shown):
+        if isinstance(reply, Traced | DryCalls | Listing):
             files, reused = self._files(namespace, read), _reused(slice, namespace)
             reply = replace(reply, files=files, reused=reused)
         if isinstance(reply, DryCalls):

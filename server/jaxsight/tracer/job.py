@@ -33,7 +33,7 @@ from jaxsight.tracer.isolation.process_state import SETTINGS, State
 from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.tracer.states import inside
-from jaxsight.wire.messages.inputs import PROGRAM, DryCall, EntryPoint, GivenCall
+from jaxsight.wire.messages.inputs import PROGRAM, DryCall, EntryPoint, InputCall
 from jaxsight.wire.messages.requests import Trace
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ExecutedModule:
         self.files.update(ran.files)
         return ran
 
-    def _trace_given(self, given: GivenCall, file: str, namespace: dict[str, object]) -> None:
+    def _trace_given(self, given: InputCall, file: str, namespace: dict[str, object]) -> None:
         """Trace a function of a file with its example inputs, for what it calls.
 
         Raises:
@@ -187,7 +187,7 @@ class ExecutedModule:
                     make = partial(
                         self.evaluator.inputs, self.trace, function, self.namespace, mesh, known
                     )
-                    inputs = inside.made(self._unit, make)
+                    inputs = inside.make_inputs(self._unit, make)
             except UserError as error:
                 device_demand.demand(error, self.trace)
                 raise
@@ -195,7 +195,7 @@ class ExecutedModule:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptTrace:
+class JaxTrace:
     """A trace as JAX's `Traced` stage.
 
     `stage` is compiled; `shown` is for users, without results that only a library's `jit` returns.
@@ -212,21 +212,21 @@ class KeptTrace:
     """Values of flat arguments by JAX's names of them (`params['w']`), if they were asked for."""
 
     @staticmethod
-    def of(stage: Traced, outcome: Outcome, values: Mapping[str, object]) -> KeptTrace:
+    def of(stage: Traced, outcome: Outcome, values: Mapping[str, object]) -> JaxTrace:
         """Keep a trace with the current settings, and with values of its arguments."""
         shown = lowering.without_first(stage, outcome.markers)
-        return KeptTrace(
+        return JaxTrace(
             stage, shown, outcome, process_state.capture(SETTINGS), traces.named_axes(), values
         )
 
 
-class Traces(Recent[int, KeptTrace]):
+class Traces(Recent[int, JaxTrace]):
     """The last traces of the process, by the `id` of their requests."""
 
     def __init__(self) -> None:
         super().__init__(_MOST_TRACES)
 
-    def of(self, id: int) -> KeptTrace:
+    def of(self, id: int) -> JaxTrace:
         """Return an earlier trace.
 
         Raises:

@@ -27,7 +27,7 @@ from jaxsight.tracer.importing.finding import AfterImport, import_folders, lies_
 from jaxsight.tracer.isolation import refusals
 from jaxsight.wire import frames as wire
 from jaxsight.wire.chunks import Chunk
-from jaxsight.wire.messages.replies import VERSION, Failed, Hello, Imported, Made
+from jaxsight.wire.messages.replies import VERSION, Failed, Hello, Imported, ImportedProgram
 from jaxsight.wire.messages.requests import Import, Trace
 
 _STANDARD_ERROR = 2
@@ -67,10 +67,10 @@ def _reply(request: Import) -> Imported | Failed:
     device = next((function.device for function in request.functions), None)
 
     def show() -> None:
-        from jaxsight.tracer.compat import seen_devices
+        from jaxsight.tracer.compat import fake_devices
 
-        seen_devices.watch(lambda frame, unknown: None)
-        seen_devices.see(device)
+        fake_devices.watch(lambda frame, unknown: None)
+        fake_devices.see(device)
 
     if device is not None:
         AfterImport("jax", show)
@@ -191,7 +191,7 @@ def _run_only(file: str, lines: Sequence[tuple[int, int]]) -> None:
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
 
 
-def _program(request: Trace, module: ModuleType) -> Made:
+def _program(request: Trace, module: ModuleType) -> ImportedProgram:
     """Return the program of a function, traced like in a tracer.
 
     Raises:
@@ -212,10 +212,10 @@ def _program(request: Trace, module: ModuleType) -> Made:
         request = replace(request, chunks=(whole,))
         executed = ExecutedModule(request, vars(module), Recorder(), Evaluator())
         trace(Job(request, traces, executed=executed))
-        return Made(fingerprint(traces.of(request.id).shown.jaxpr))
+        return ImportedProgram(fingerprint(traces.of(request.id).shown.jaxpr))
     except MoreDevices as need:
         raise _NeedsDevices(need.demand.count) from None
     except UserError as error:
-        return Made(failure=error.failure)
+        return ImportedProgram(failure=error.failure)
     except BaseException as error:  # noqa: BLE001 - user code, `SystemExit` included
-        return Made(failure=failure(error, "trace"))
+        return ImportedProgram(failure=failure(error, "trace"))

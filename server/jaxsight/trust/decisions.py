@@ -32,13 +32,13 @@ _LINKS = str.maketrans({"[": "\\x5b", "]": "\\x5d", "<": "\\x3c", "`": "\\x60"})
 """Characters that some editors interpret as links, markup or code."""
 
 
-def shown_folder(folder: str, real: str) -> str:
+def folder_text(folder: str, real: str) -> str:
     """Return a folder as it was opened, and where it really is."""
-    leads = f" (leads to {shown_path(real)})" if real != folder else ""
-    return f"{shown_path(folder)}{leads}"
+    leads = f" (leads to {path_text(real)})" if real != folder else ""
+    return f"{path_text(folder)}{leads}"
 
 
-def shown_path(text: str) -> str:
+def path_text(text: str) -> str:
     """Return a path or name on one line, without control characters or markup.
 
     The middle of a long one is omitted.
@@ -204,13 +204,13 @@ class Trust:
         real_folder = os.path.realpath(folder)
         lies_in = os.path.dirname(python)  # noqa: PTH120 (plain text)
         real = os.path.realpath(lies_in) if python else ""
-        leads = f" in {shown_path(real)}" if real != lies_in else ""
-        why = shown_path(reason.replace("`", ""))
-        interpreter = f" with {shown_path(python)}{leads} ({why})" if python else ""
+        leads = f" in {path_text(real)}" if real != lies_in else ""
+        why = path_text(reason.replace("`", ""))
+        interpreter = f" with {path_text(python)}{leads} ({why})" if python else ""
         return Consent(
             real_folder,
             "",
-            f"jaxsight runs the code of {shown_folder(folder, real_folder)}{interpreter} to trace "
+            f"jaxsight runs the code of {folder_text(folder, real_folder)}{interpreter} to trace "
             "its functions. Do you trust this folder?",
             _FOLDER_ANSWERS,
             python if elsewhere else "",
@@ -222,19 +222,19 @@ class Trust:
         return Consent(
             real,
             python,
-            f"The settings of {shown_folder(folder, real)} name an interpreter outside of it: "
-            f"{shown_path(python)}. Allow it to run?",
+            f"The settings of {folder_text(folder, real)} name an interpreter outside of it: "
+            f"{path_text(python)}. Allow it to run?",
             _REACH_ANSWERS,
         )
 
     def consent_to_send(self, folder: str, host: str, python: str) -> Consent:
         """Return the question whether programs may be compiled on a host, by a Python there."""
-        command = f" with {shown_path(python)}" if python != PYTHON else ""
+        command = f" with {path_text(python)}" if python != PYTHON else ""
         real = os.path.realpath(folder)
         return Consent(
             real,
             over_ssh(host, python),
-            f"Programs of {shown_folder(folder, real)} would be compiled on {shown_path(host)} "
+            f"Programs of {folder_text(folder, real)} would be compiled on {path_text(host)} "
             f"over ssh{command}: StableHLO with its constants leaves this machine. Allow it?",
             _REACH_ANSWERS,
         )

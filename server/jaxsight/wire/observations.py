@@ -43,7 +43,7 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ExprValue:
     """A value of an expression: `text` as in jaxprs; a pytree in Python's notation.
 
     An array over several devices has its sharding there too: `f32[8@data,16]`.

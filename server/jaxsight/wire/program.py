@@ -120,7 +120,7 @@ class ProgramValue:
         return self.dtype.startswith(("float", "bfloat", "complex"))
 
     @property
-    def is_known(self) -> bool:
+    def is_constant(self) -> bool:
         """Whether a value is known while compiling."""
         return self.origin in (CONSTANT, LITERAL)
 

@@ -26,7 +26,7 @@ from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.trust import Trust
 from jaxsight_dataset.cli import mined_sources
-from jaxsight_dataset.cli.mined_sources import SourcePlace
+from jaxsight_dataset.cli.mined_sources import SourceFolder
 from jaxsight_dataset.making import shards
 from jaxsight_dataset.making.shards import ShardTask
 from jaxsight_dataset.mining.doctest_names import with_doctests
@@ -56,7 +56,7 @@ async def _traces(source: Record, python: str) -> list[Record]:
     """Return calls of at most `source["most"]` functions of a package with assumed inputs."""
     files: dict[str, str] = source["modules"]
     folder = Path(files[source["package"]]).parent
-    place = SourcePlace(folder, ExampleSettings(sizes={}, examples={}))
+    place = SourceFolder(folder, ExampleSettings(sizes={}, examples={}))
     traces: list[Record] = []
     async with _session_in(str(folder), python) as session:
         found: list[_Candidate] = []

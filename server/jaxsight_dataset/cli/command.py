@@ -22,11 +22,11 @@ from jaxsight.text.inert import one_line
 from jaxsight.workers import child
 from jaxsight.workers.own_python import with_packages
 from jaxsight_dataset.cli import assuming, mined_sources, tasks
-from jaxsight_dataset.cli.around import explained, interruptible, say_what_runs
+from jaxsight_dataset.cli.errors import announce, explained, interruptible
 from jaxsight_dataset.cli.printing import print_row, print_statistics, print_verified
 from jaxsight_dataset.cli.progress import RowProgress
 from jaxsight_dataset.making import engines, make, shards
-from jaxsight_dataset.making.make import MadeDataset, Store
+from jaxsight_dataset.making.make import DatasetResult, Store
 from jaxsight_dataset.program import Record
 from jaxsight_dataset.schema import VERSION
 from jaxsight_dataset.spec import GENERATOR, Spec, read
@@ -47,7 +47,7 @@ print(json.dumps([{**names, "python": platform.python_version()}, packages]))
 """
 
 
-_Work: TypeAlias = Callable[[Store, engines.ShardMaker, make.Report], MadeDataset]
+_Work: TypeAlias = Callable[[Store, engines.ShardMaker, make.Report], DatasetResult]
 
 
 class EngineName(StrEnum):
@@ -167,8 +167,8 @@ def mine(
         interpreter = user_interpreter(python, paths[0] if paths else None)
         versions, known = _versions(interpreter, installed)
         known |= {str(path): mined_sources.digest([path]) for path in paths}
-        say_what_runs(f"the code and doctests of {one_line(', '.join(packages))}")
-        read = partial(mined_sources.in_module, place=mined_sources.SourcePlace.of(Path.cwd()))
+        announce(f"the code and doctests of {one_line(', '.join(packages))}")
+        read = partial(mined_sources.in_module, place=mined_sources.SourceFolder.of(Path.cwd()))
         names = _names(targets) or ["cpu"]
         contents = {"packages": known, "targets": names, **({"assume": assume} if assume else {})}
         run = _Run(out, form, engine, jobs, interpreter, versions, as_json, assuming.make)
@@ -203,7 +203,7 @@ def verify(
         if sample:
             interpreter = user_interpreter(python)
             chosen = again.sample(out, described, sample)
-            say_what_runs(f"the source of {units.count(len(chosen), 'row')}")
+            announce(f"the source of {units.count(len(chosen), 'row')}")
             progress.report("rows made again", 0, len(chosen))
             again.make_again(chosen, interpreter, verified, progress.step)
     if as_json:
@@ -321,7 +321,7 @@ class _Run:
         _print_made(self.out, built, made, as_json=self.as_json)
         return 0
 
-    def _made(self, contents: Record, work: _Work) -> MadeDataset | None:
+    def _made(self, contents: Record, work: _Work) -> DatasetResult | None:
         """Make the shards of a dataset; return None if that was interrupted."""
         if self.form is TableFormat.parquet:
             arrow.pyarrow()
@@ -345,7 +345,7 @@ class _Run:
                 making.end()
 
 
-def _nothing_mined(packages: Iterable[str], made: MadeDataset) -> str:
+def _nothing_mined(packages: Iterable[str], made: DatasetResult) -> str:
     text = f"no example in {', '.join(packages)} calls a function with arrays"
     causes = [f"{cause}: {count:,}" for cause, count in sorted(made.rejected.items())]
     return f"{text} ({', '.join(causes)})" if causes else text
@@ -377,7 +377,7 @@ def _row(out: Path, described: Manifest, number: int) -> dict[str, Any] | None:
     return None
 
 
-def _print_made(out: Path, built: Manifest, made: MadeDataset, *, as_json: bool) -> None:
+def _print_made(out: Path, built: Manifest, made: DatasetResult, *, as_json: bool) -> None:
     if as_json:
         print_json({**asdict(built), "rows": made.rows, "digest": built.digest})
         return

@@ -36,14 +36,14 @@ _MOST_SETS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class SourcePlace:
+class SourceFolder:
     """A folder with the settings that its `pyproject.toml` has for example inputs."""
 
     root: Path
     settings: ExampleSettings
 
     @classmethod
-    def of(cls, path: Path) -> SourcePlace:
+    def of(cls, path: Path) -> SourceFolder:
         """Return the place that a path on the command line belongs to."""
         root = _project_root(path.absolute(), Path(trust_paths([path]).roots[0]))
         settings = merge(read_project(root), {})
@@ -64,7 +64,7 @@ def is_path(argument: str) -> bool:
     return has_separator or argument in (".", "..") or argument.endswith(".py")
 
 
-def in_module(module: str, file: str, place: SourcePlace) -> list[Record]:
+def in_module(module: str, file: str, place: SourceFolder) -> list[Record]:
     """Return the sources of a module's functions with example inputs; none if it is unreadable."""
     try:
         text = reading.source(file)
@@ -81,7 +81,7 @@ def in_project(paths: Sequence[Path]) -> list[Record]:
     """
     sources: list[Record] = []
     for path in paths:
-        place = SourcePlace.of(path)
+        place = SourceFolder.of(path)
         for file in python_files([path]):
             module = module_name(str(file))
             project = _project(place.root, file, module)
@@ -105,7 +105,7 @@ def digest(paths: Iterable[Path]) -> str:
     """
     whole = hashlib.sha256()
     for path in paths:
-        for file in [*python_files([path]), SourcePlace.of(path).root / SETTINGS_FILE]:
+        for file in [*python_files([path]), SourceFolder.of(path).root / SETTINGS_FILE]:
             if reading.is_file(file):
                 whole.update(_text(file).encode("utf-8", "surrogatepass"))
     return whole.hexdigest()[:16]
@@ -118,7 +118,7 @@ def _text(file: Path) -> str:
         raise CommandError(str(error)) from error
 
 
-def _traces(text: str, module: str, file: str, place: SourcePlace) -> list[Record]:
+def _traces(text: str, module: str, file: str, place: SourceFolder) -> list[Record]:
     """Return the calls of a file's functions with their example inputs, as records."""
     traces = []
     for _, function in Module.parse(normalized(text)).functions:
@@ -135,7 +135,7 @@ def _traces(text: str, module: str, file: str, place: SourcePlace) -> list[Recor
 
 
 def record(
-    module: str, file: str, place: SourcePlace, function: Function, chosen: ExampleSet
+    module: str, file: str, place: SourceFolder, function: Function, chosen: ExampleSet
 ) -> Record:
     """Return a call of a function of a file with an example set, as a worker takes it."""
     request = Trace(

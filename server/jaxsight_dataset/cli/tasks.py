@@ -15,7 +15,7 @@ from jaxsight.cli.parameters import AsJson, Group, Python
 from jaxsight.cli.user_python import user_interpreter
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
-from jaxsight_dataset.cli.around import explained, interruptible, say_what_runs
+from jaxsight_dataset.cli.errors import announce, explained, interruptible
 from jaxsight_dataset.cli.printing import print_evaluation
 from jaxsight_dataset.cli.progress import RowProgress
 from jaxsight_dataset.program import Record
@@ -154,7 +154,7 @@ def _asked(
     interpreter = ""
     if task is TaskName.same_program:
         interpreter = user_interpreter(python)
-        say_what_runs(f"the source of rows of {one_line(str(dataset))}")
+        announce(f"the source of rows of {one_line(str(dataset))}")
     report = partial(progress.report, "rows")
     return QuestionSet(task, dataset, split, seed, limit, target, interpreter, report)
 

@@ -54,7 +54,7 @@ class CannotMake(Exception):
 
 
 @dataclass(slots=True)
-class MadeDataset:
+class DatasetResult:
     """What was made.
 
     Attributes:
@@ -144,7 +144,7 @@ class Store:
         private.replace(self.folder / task.name, data, 0o644)
 
 
-def generate(spec: Spec, store: Store, engine: ShardMaker, report: Report) -> MadeDataset:
+def generate(spec: Spec, store: Store, engine: ShardMaker, report: Report) -> DatasetResult:
     """Make the rows of generated programs.
 
     Args:
@@ -158,7 +158,7 @@ def generate(spec: Spec, store: Store, engine: ShardMaker, report: Report) -> Ma
     """
     record, shards = spec.record(), itertools.count()
     surveyed = _surveyed(spec, store, engine)
-    made, selection = MadeDataset(), Selection()
+    made, selection = DatasetResult(), Selection()
     used = 0
     while made.rows < spec.samples:
         missing = spec.samples - made.rows
@@ -194,7 +194,7 @@ def mine(
     store: Store,
     engine: ShardMaker,
     report: Report,
-) -> MadeDataset:
+) -> DatasetResult:
     """Make the rows of functions with example inputs, and of calls that docstrings make.
 
     For `jax`, also of the calls with which JAX tests its primitives.
@@ -214,7 +214,7 @@ def mine(
     Raises:
         CannotMake: a package is not installed.
     """
-    made, selection = MadeDataset(), Selection()
+    made, selection = DatasetResult(), Selection()
     programs: list[Record] = []
     unwritten = 0
     tasks = _mining(packages, project, read, assumed, store, engine, report)

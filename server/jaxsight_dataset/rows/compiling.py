@@ -71,7 +71,7 @@ def compile(direction: Direction) -> Executable:
         aliased=sizes.alias_size_in_bytes,
         code=sizes.generated_code_size_in_bytes,
     )
-    facts = lower.facts(direction.traced.jaxpr, devices > 1)
+    facts = lower.facts(direction.traced.jaxpr, is_distributed=devices > 1)
     graph = read(
         hlo,
         constants=facts["constants"],

@@ -15,7 +15,7 @@ import jax
 from jax.sharding import Mesh, PartitionSpec
 
 
-class NotSeen(Exception):
+class NotSharded(Exception):
     """A program used nothing that has another form on one device."""
 
 
@@ -23,14 +23,14 @@ def run(function: Callable[..., object], arguments: tuple[object, ...]) -> list[
     """Return the flat results of a function on one device.
 
     Raises:
-        NotSeen: the function called neither `jax.shard_map` nor `lax.with_sharding_constraint`.
+        NotSharded: the function called neither `jax.shard_map` nor `lax.with_sharding_constraint`.
         Exception: whatever the function raises.
     """
     with _emulated() as calls:
         # A function of its own, as JAX keeps what it traced of the other one.
         results = jax.tree.leaves(jax.jit(lambda *given: function(*given))(*arguments))
     if not calls:
-        raise NotSeen
+        raise NotSharded
     return results
 
 

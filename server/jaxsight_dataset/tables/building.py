@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from jaxsight_dataset.making.make import WORK, MadeDataset
+from jaxsight_dataset.making.make import WORK, DatasetResult
 from jaxsight_dataset.program import Record
 from jaxsight_dataset.spec import Spec
 from jaxsight_dataset.tables import card, statistics, writing
@@ -16,7 +16,7 @@ from jaxsight_dataset.tables.statistics import Statistics
 
 def build(
     out: Path,
-    made: MadeDataset,
+    made: DatasetResult,
     contents: Spec | Record,
     versions: dict[str, str],
     form: TableFormat,

@@ -13,7 +13,7 @@ from jaxsight_dataset.program import Record
 from jaxsight_dataset.tables.verification import Splits, Verified
 from jaxsight_dataset.tasks import predictions as reading
 from jaxsight_dataset.tasks.baselines import BaselineName, constant, estimated, nearest
-from jaxsight_dataset.tasks.predictions import GivenPredictions, InvalidPredictions
+from jaxsight_dataset.tasks.predictions import InvalidPredictions, ModelPredictions
 from jaxsight_dataset.tasks.registry import TaskName, task_of
 from jaxsight_dataset.tasks.selection import QuestionSet
 from jaxsight_dataset.tasks.task import DatasetTask, TaskGrade, TaskItem
@@ -153,7 +153,7 @@ def evaluate(
         NoDataset, UnreadableFile, MissingLibrary: as `read_rows`.
     """
     if isinstance(predictions, Mapping):
-        given = GivenPredictions(predictions, "")
+        given = ModelPredictions(predictions, "")
     else:
         given = reading.read(Path(predictions))
     with task_of(asked) as task:
@@ -200,7 +200,7 @@ def _graded(
     return "valid", task.grade(item, prediction)
 
 
-def _check_ids(given: GivenPredictions, items: list[TaskItem], asked: QuestionSet) -> None:
+def _check_ids(given: ModelPredictions, items: list[TaskItem], asked: QuestionSet) -> None:
     """Compare the ids of predictions with those of questions.
 
     Raises:
@@ -211,7 +211,7 @@ def _check_ids(given: GivenPredictions, items: list[TaskItem], asked: QuestionSe
     known = {item.id for item in items}
     for identity in given.of:
         if identity not in known:
-            raise InvalidPredictions(f"{reading.shown(identity)} is no question of {asked}")
+            raise InvalidPredictions(f"{reading.quoted(identity)} is no question of {asked}")
 
 
 def _mean(values: list[float]) -> float:

@@ -18,14 +18,14 @@ class InvalidPredictions(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class GivenPredictions:
+class ModelPredictions:
     """What a model predicted, by the ids of questions; `digest` is that of the file."""
 
     of: Mapping[str, object]
     digest: str
 
 
-def read(path: Path) -> GivenPredictions:
+def read(path: Path) -> ModelPredictions:
     """Return the predictions of a file.
 
     Raises:
@@ -40,11 +40,11 @@ def read(path: Path) -> GivenPredictions:
             place = f"{path.name}:{number}"
             record = _record(line, place)
             if record["id"] in found:
-                raise InvalidPredictions(f"{place}: a second prediction for {shown(record['id'])}")
+                raise InvalidPredictions(f"{place}: a second prediction for {quoted(record['id'])}")
             found[record["id"]] = record["prediction"]
     except UnreadableFile as error:
         raise InvalidPredictions(str(error)) from error
-    return GivenPredictions(found, digest)
+    return ModelPredictions(found, digest)
 
 
 def _record(line: bytes, place: str) -> Record:
@@ -64,6 +64,6 @@ def _record(line: bytes, place: str) -> Record:
     return record
 
 
-def shown(identity: str) -> str:
+def quoted(identity: str) -> str:
     """Return an id as a message quotes it."""
     return repr(one_line(identity)[:60])

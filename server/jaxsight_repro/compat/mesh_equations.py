@@ -119,7 +119,7 @@ def _exchanged(value: Any, change: Callable[[AnyMesh], AnyMesh]) -> Any:
     if isinstance(value, NamedSharding):
         mesh = change(value.mesh)
         gone = dict.fromkeys(set(value.mesh.axis_names).difference(mesh.axis_names), 0)
-        spec = kept_spec(value.spec, gone)
+        spec = nonempty_spec(value.spec, gone)
         return None if mesh.empty else NamedSharding(mesh, spec, memory_kind=value.memory_kind)
     if type(value) in (tuple, list):
         return type(value)(_exchanged(each, change) for each in value)
@@ -140,7 +140,7 @@ def resized(mesh: AnyMesh, axes: Mapping[str, int]) -> AbstractMesh:
     return AbstractMesh(sizes, names, axis_types=types, abstract_device=of.abstract_device)
 
 
-def kept_spec(spec: Any, axes: Mapping[str, int]) -> PartitionSpec:
+def nonempty_spec(spec: Any, axes: Mapping[str, int]) -> PartitionSpec:
     """Return a partition without the axes of size 0."""
 
     def kept(entry: Any) -> Any:
@@ -154,7 +154,7 @@ def kept_spec(spec: Any, axes: Mapping[str, int]) -> PartitionSpec:
 
 
 @contextlib.contextmanager
-def around(context: Context, axes: Mapping[str, int]) -> Iterator[None]:
+def equation_context(context: Context, axes: Mapping[str, int]) -> Iterator[None]:
     """Enter an equation's own context, with the current mesh, or its own with other axes.
 
     Types of arrays are without a mesh whose axes are all automatic.
@@ -209,8 +209,8 @@ def call_mapped(
     function = jax.shard_map(
         lambda *shards: tuple(body(*shards)),
         mesh=mesh,
-        in_specs=tuple(kept_spec(spec, axes) for spec in mapped.in_specs),
-        out_specs=tuple(kept_spec(spec, axes) for spec in mapped.out_specs),
+        in_specs=tuple(nonempty_spec(spec, axes) for spec in mapped.in_specs),
+        out_specs=tuple(nonempty_spec(spec, axes) for spec in mapped.out_specs),
         axis_names=manual,
         check_vma=mapped.check_vma,
     )

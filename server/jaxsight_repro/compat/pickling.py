@@ -53,7 +53,7 @@ def dumps(*values: object) -> bytes:
     return buffer.getvalue()
 
 
-def each(data: bytes) -> Iterator[Any]:
+def load_all(data: bytes) -> Iterator[Any]:
     """Yield the values that `dumps` wrote in this environment.
 
     Raises:

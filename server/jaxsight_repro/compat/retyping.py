@@ -13,7 +13,7 @@ import jax
 from jax._src import core
 from jax._src.interpreters import partial_eval as pe
 
-from jaxsight_repro.compat.mesh_equations import kept_spec, varying
+from jaxsight_repro.compat.mesh_equations import nonempty_spec, varying
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.jaxpr_types import Atom, Aval, DType, Equation, Var
 from jaxsight_source.compat.pallas import is_reference
@@ -41,7 +41,7 @@ def retyped(
     mesh = jax.sharding.get_abstract_mesh()
     over: dict[str, Any] = {}
     if axes is not None and has_mesh(aval) and not mesh.empty:
-        spec = kept_spec(cast(Any, aval).sharding.spec, axes)
+        spec = nonempty_spec(cast(Any, aval).sharding.spec, axes)
         over["sharding"] = jax.sharding.NamedSharding(mesh, spec)
         left = frozenset(name for name in varying(aval) if axes.get(name, 1))
         manual: Any = getattr(core, "ManualAxisType", None)

@@ -15,7 +15,7 @@ from jaxsight.lsp.documents.virtual_uris import VirtualDocument
 from jaxsight.lsp.features.commands import Command
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.progress import cancellable
-from jaxsight_repro.editor.repros import EXTRACT, REDUCE, Repros, ShownRepro
+from jaxsight_repro.editor.repros import EXTRACT, REDUCE, ReproDocument, Repros
 
 CHECKS = ("", "nan", "differs:jit,eager")
 """What a client may say that a function does wrong; by default, that it fails.
@@ -97,7 +97,7 @@ class ReproCommands:
             context.show_message(types.MessageType.Info, f"{repro.summary}; saved as {repro.file}")
         return opened
 
-    async def _opened(self, path: str, repro: ShownRepro) -> Answer:
+    async def _opened(self, path: str, repro: ReproDocument) -> Answer:
         """Open a repro; return what the client is answered."""
         document = VirtualDocument(path, repro.function, repro.kind)
         content = await self._virtual_documents.compute(document)

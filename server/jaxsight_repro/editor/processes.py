@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxsight.features.recording.until_seen import temporary_folder
+from jaxsight.features.recording.until_called import temporary_folder
 from jaxsight.files import reading
 from jaxsight.projects.project import Project
 from jaxsight.workers.compilation import environments

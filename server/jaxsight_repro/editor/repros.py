@@ -51,7 +51,7 @@ Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class ShownRepro:
+class ReproDocument:
     """A repro of a function: a file, which is also shown as the virtual document `kind`."""
 
     kind: DocumentKind
@@ -89,7 +89,7 @@ class Repros:
         is_extracted = self._written.get((path, subject.name, EXTRACTED)) is not None
         return actions_of(self._engine, path, subject, range, view, is_extracted)
 
-    async def extract(self, path: str, function: str, check: str, report: Report) -> ShownRepro:
+    async def extract(self, path: str, function: str, check: str, report: Report) -> ReproDocument:
         """Call a function with its example inputs, and write a repro of its failure.
 
         Args:
@@ -123,11 +123,11 @@ class Repros:
             self._written.put((path, function, EXTRACTED), _Written(file, text, links, check))
             self._written.pop((path, function, REDUCED))
             summary = RunFailure(**event["expected"]).headline
-            return ShownRepro(EXTRACTED, function, str(file), summary)
+            return ReproDocument(EXTRACTED, function, str(file), summary)
 
     async def reduce(
         self, path: str, function: str, report: Report, interrupted: asyncio.Event
-    ) -> ShownRepro:
+    ) -> ReproDocument:
         """Make the repro of a function smaller while it fails in the same way.
 
         Args:
@@ -158,9 +158,9 @@ class Repros:
             if document is not None:
                 links = links_of(text, processes.folder, path, document.module, function)
             self._written.put((path, function, REDUCED), _Written(out, text, links, known.check))
-            return ShownRepro(REDUCED, function, str(out), facts(event))
+            return ReproDocument(REDUCED, function, str(out), facts(event))
 
-    def shown(self, path: str, function: str, kind: DocumentKind) -> VirtualText:
+    def document(self, path: str, function: str, kind: DocumentKind) -> VirtualText:
         """Return the virtual document of a repro.
 
         Raises:

@@ -198,7 +198,7 @@ def _calls(folder: Path, subject: _Subject, about: About) -> Repro:
     content = _first(folder, subject.trees)
     if content is None:
         raise CannotEmit("the failure was outside of calls of JAX with functions")
-    parts = pickling.each(content)
+    parts = pickling.load_all(content)
     options = next(parts)
     configuration.apply(options)  # before devices are looked for
     mesh, tree = next(parts), next(parts)
@@ -229,7 +229,7 @@ def of_execution(content: bytes, values: Sequence[ConcreteValue], about: About) 
         CannotEmit: it cannot be written.
         pickle.UnpicklingError: it needs a device that is not present.
     """
-    parts = pickling.each(content)
+    parts = pickling.load_all(content)
     options = next(parts)
     configuration.apply(options)  # before devices are looked for
     mesh, (primitive, parameters) = next(parts), next(parts)

@@ -203,7 +203,7 @@ def traced(loaded: LoadedRepro, inputs: ProgramInputs, limits: ChildLimits) -> S
     written = _of_child(task, limits)
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            program = next(pickling.each(written)) if written else _trace(loaded, inputs)
+            program = next(pickling.load_all(written)) if written else _trace(loaded, inputs)
             return of_program(program, inputs.values)
     except Exception as error:
         first = str(error).strip().split("\n", 1)[0]

@@ -79,7 +79,7 @@ def is_unspecified(sharding: object) -> bool:
 
 
 @contextlib.contextmanager
-def made_by(equation: Equation) -> Iterator[None]:
+def attributed_to(equation: Equation) -> Iterator[None]:
     """Trace operations as if they were written at `equation`.
 
     They get its source location, its named scopes and its configuration.

@@ -128,7 +128,7 @@ farther out assign what many equations made."""
 _INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 
 
-def made_at(equation: Equation) -> Location | None:
+def location_of(equation: Equation) -> Location | None:
     """Return the location in the user's code that created an equation, if known."""
     for location in itertools.islice(locations(equation), _FRAMES):
         if not location.file.startswith(OURS):
@@ -141,5 +141,5 @@ def place(equation: Equation) -> str:
 
     Paths of files in installed packages begin with the package.
     """
-    at = made_at(equation)
+    at = location_of(equation)
     return f"{_INSTALLED.sub('', at.file)}:{at.line}" if at is not None else ""

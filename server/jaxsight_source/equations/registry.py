@@ -151,7 +151,7 @@ _HOMES = {"lax": "jax.lax", "lax.linalg": "jax.lax.linalg", "jax": "jax"} | {
 """The modules with functions named like primitives, those of Pallas if they are imported."""
 
 
-def given(params: Params, *names: str) -> dict[str, ast.expr]:
+def passed(params: Params, *names: str) -> dict[str, ast.expr]:
     """Return those of the named parameters that are not None, as keyword arguments."""
     return {name: spelling.value(params[name]) for name in names if params.get(name) is not None}
 
@@ -252,4 +252,4 @@ def by_primitive(view: EquationView) -> Iterator[ast.expr]:
 def stepping(params: Params, *names: str) -> dict[str, ast.expr]:
     """Return the strides and dilations among parameters that are not all 1."""
     chosen = [name for name in names if any(step != 1 for step in params.get(name) or ())]
-    return given(params, *chosen)
+    return passed(params, *chosen)

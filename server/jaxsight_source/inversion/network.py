@@ -17,7 +17,7 @@ from typing import TypeAlias, cast
 import jax
 
 from jaxsight_source.compat import avals
-from jaxsight_source.compat.equations import CALLS, bind, called, made_by
+from jaxsight_source.compat.equations import CALLS, attributed_to, bind, called
 from jaxsight_source.compat.jaxpr_types import Atom, Aval, Equation, Params
 from jaxsight_source.compat.staging import Program, is_dropped, is_literal, is_tracer
 from jaxsight_source.jaxprs.base import Environment, Rules
@@ -132,7 +132,7 @@ class Plan:
             return cast(jax.Array, node.constant) if node.fixed else values.read(node)
 
         for step in self.steps:
-            with made_by(step.placed.equation):
+            with attributed_to(step.placed.equation):
                 computed = step.compute(*map(read, step.reads))
             for node, value in zip(step.writes, computed, strict=True):
                 if node not in step.fresh:

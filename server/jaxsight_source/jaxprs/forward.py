@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 from jax import lax
 
 from jaxsight_source.compat import control_flow
-from jaxsight_source.compat.equations import called, made_by
+from jaxsight_source.compat.equations import attributed_to, called
 from jaxsight_source.compat.jaxpr_types import Atom, Equation, Params
 from jaxsight_source.compat.staging import Program, is_literal, opened
 from jaxsight_source.jaxprs.base import Environment, Rules
@@ -72,7 +72,7 @@ class Interpreter:
             return self._lift(atom.val) if is_literal(atom) else environment.read(atom)
 
         for equation in program.jaxpr.eqns:
-            with made_by(equation):
+            with attributed_to(equation):
                 results = self._results(equation, [read(atom) for atom in equation.invars])
             for var, result in zip(equation.outvars, results, strict=True):
                 environment.write(var, result)

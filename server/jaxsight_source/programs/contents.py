@@ -14,7 +14,7 @@ from jax.extend.core import ClosedJaxpr
 
 from jaxsight_source.compat.staging import is_jaxpr
 from jaxsight_source.hlo import reading as hlo
-from jaxsight_source.programs import given
+from jaxsight_source.programs import bare
 from jaxsight_source.stablehlo.program import UnreadableProgram
 from jaxsight_source.stablehlo.reading import mesh_devices
 
@@ -61,7 +61,7 @@ def _is_text(head: bytes) -> bool:
     return True
 
 
-def of_content(content: bytes, *, linked: bool = False) -> given.GivenProgram:
+def of_content(content: bytes, *, linked: bool = False) -> bare.BareProgram:
     """Return the program that a file contains; with `linked`, with lines of StableHLO's text.
 
     Raises:
@@ -74,14 +74,14 @@ def of_content(content: bytes, *, linked: bool = False) -> given.GivenProgram:
             message = f"expected StableHLO, HLO or a serialized Exported, found {found}"
             raise UnreadableProgram(message)
         case Content.EXPORTED:
-            return given.of_exported(deserialized(content))
+            return bare.of_exported(deserialized(content))
         case Content.HLO | Content.PROTO:
             names = hlo.parameter_names(content)
-            return given.of_stablehlo(hlo.stablehlo_of(content), is_exact=False, names=names)
+            return bare.of_stablehlo(hlo.stablehlo_of(content), is_exact=False, names=names)
         case Content.BYTECODE:
-            return given.of_stablehlo(content)
+            return bare.of_stablehlo(content)
         case Content.STABLEHLO:
-            return given.of_stablehlo(content.decode("utf-8", "replace"), linked=linked)
+            return bare.of_stablehlo(content.decode("utf-8", "replace"), linked=linked)
 
 
 def devices_of(content: bytes) -> int:
@@ -126,7 +126,7 @@ ProgramObject: TypeAlias = (
     | jax.stages.Traced
     | jax.stages.Lowered
     | export.Exported
-    | given.GivenProgram
+    | bare.BareProgram
     | Path
     | bytes
     | str
@@ -138,7 +138,7 @@ file, is of StableHLO, HLO or a serialized `Exported`; a string is text of Stabl
 """
 
 
-def given_program(value: object) -> given.GivenProgram | None:
+def bare_program(value: object) -> bare.BareProgram | None:
     """Return a program as one to write, or None for anything else.
 
     Raises:
@@ -147,16 +147,16 @@ def given_program(value: object) -> given.GivenProgram | None:
         OSError: if there is no such file.
     """
     if is_jaxpr(value):
-        return given.of_jaxpr(value)
+        return bare.of_jaxpr(value)
     match value:
-        case given.GivenProgram():
+        case bare.BareProgram():
             return value
         case jax.stages.Traced():
-            return given.of_traced(value)
+            return bare.of_traced(value)
         case jax.stages.Lowered():
-            return given.of_lowered(value)
+            return bare.of_lowered(value)
         case export.Exported():
-            return given.of_exported(value)
+            return bare.of_exported(value)
         case Path():
             return of_content(_content(value))
         case bytes() | bytearray():

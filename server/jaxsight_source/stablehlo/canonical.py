@@ -286,7 +286,7 @@ def captured(operation: ir.Operation) -> Iterator[ir.Value]:
     inside: set[ir.Value] = set()
 
     def walk(inner: ir.Operation) -> Iterator[ir.Value]:
-        branch = known_branch(inner)
+        branch = constant_branch(inner)
         for region in inner.regions if branch is None else [branch]:
             for block in region.blocks:
                 inside.update(block.arguments)
@@ -303,7 +303,7 @@ def _plain(value: ir.Value) -> ir.Value:
     while (owner := owner_of(value)) is not None:
         if _returns_its_operand(owner):
             value = owner.operands[0]
-        elif (branch := known_branch(owner)) is not None:
+        elif (branch := constant_branch(owner)) is not None:
             end = [*branch.blocks[0].operations][-1].operation
             value = end.operands[[*owner.results].index(value)]
         else:
@@ -311,7 +311,7 @@ def _plain(value: ir.Value) -> ir.Value:
     return value
 
 
-def known_branch(operation: ir.Operation) -> ir.Region | None:
+def constant_branch(operation: ir.Operation) -> ir.Region | None:
     """Return the branch that a `case` takes, if its index is a constant."""
     if operation.name != "stablehlo.case":
         return None

@@ -342,7 +342,7 @@ def filled(names: Iterable[str], indent: str) -> list[str]:
     return list(lines)
 
 
-def kept(rows: list[str]) -> list[str]:
+def pinned(rows: list[str]) -> list[str]:
     """Return the lines of a statement, with `# fmt: skip` if `ruff format` would change them."""
     if len(rows) == 1 or not any(isinstance(row, Filled) for row in rows):
         return rows

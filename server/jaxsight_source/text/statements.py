@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxsight_source.text import exprs, layout
-from jaxsight_source.text.layout import STEP, WIDTH, bare, broken, flat, kept, returned
+from jaxsight_source.text.layout import STEP, WIDTH, bare, broken, flat, pinned, returned
 
 
 class Raw(ast.stmt):
@@ -108,7 +108,7 @@ def height(body: Sequence[ast.stmt], indent: str) -> int:
 def _laid_out(statement: ast.stmt, indent: str) -> list[Line]:
     match statement:
         case ast.Assign([target], value):
-            rows = kept(_assigned(target, value, indent))
+            rows = pinned(_assigned(target, value, indent))
             above = []
             if comment := _visible(getattr(statement, "comment", "")):
                 if len(rows) == 1 and len(rows[0]) + len(comment) + 4 <= WIDTH:
@@ -121,20 +121,20 @@ def _laid_out(statement: ast.stmt, indent: str) -> list[Line]:
             end = "\n" if "\n" in text else ""
             return [Line(f"{indent}{row}".rstrip()) for row in f'"""{text}{end}"""'.splitlines()]
         case ast.Expr(value):
-            rows = kept(broken(value, indent, "", ""))
+            rows = pinned(broken(value, indent, "", ""))
             return [Line(row, equations_of(statement)) for row in rows]
         case ast.Return(ast.expr() as value):
-            return [Line(row, equations_of(statement)) for row in kept(returned(value, indent))]
+            return [Line(row, equations_of(statement)) for row in pinned(returned(value, indent))]
         case ast.Raise(ast.expr() as value, None):
-            return [*map(Line, kept(broken(value, indent, "raise ", "")))]
+            return [*map(Line, pinned(broken(value, indent, "raise ", "")))]
         case Raw():
             return [Line(f"{indent}{row}".rstrip()) for row in statement.lines]
         case ast.With([ast.withitem(context, target)], body):
             end = f" as {flat(target)}:" if target else ":"
-            head = kept(broken(context, indent, "with ", end))
+            head = pinned(broken(context, indent, "with ", end))
             return [*map(Line, head), *_block(body, indent)]
         case ast.For(target, values, body, []):
-            return [*map(Line, kept(_heading(target, values, indent))), *_block(body, indent)]
+            return [*map(Line, pinned(_heading(target, values, indent))), *_block(body, indent)]
         case ast.FunctionDef():
             return _function(statement, indent)
         case ast.If(test, body, others):
@@ -192,9 +192,9 @@ def _heading(target: ast.expr, values: ast.expr, indent: str) -> list[str]:
 def _function(function: ast.FunctionDef, indent: str) -> list[Line]:
     head: list[str] = []
     for decorator in function.decorator_list:
-        head += kept(broken(decorator, indent, "@", ""))
+        head += pinned(broken(decorator, indent, "@", ""))
     end = f" -> {flat(function.returns)}:" if function.returns else ":"
-    head += kept(layout.definition(function.name, layout.parameters(function.args), indent, end))
+    head += pinned(layout.definition(function.name, layout.parameters(function.args), indent, end))
     return [*map(Line, head), *lines(function.body, indent + STEP)]
 
 

@@ -99,7 +99,7 @@ def _runs(equations: Sequence[Equation]) -> Iterator[_Run]:
     open_runs: dict[_Chain, _Run] = {}
     for index, equation in enumerate(equations):
         here: dict[_Chain, _Run] = {}
-        for chain, targets in values.around(equation):
+        for chain, targets in values.enclosing(equation):
             run = open_runs.pop(chain, None)
             if run is None:
                 run = _Run(chain.frames[0], targets, [])
@@ -127,7 +127,7 @@ class _Values:
         self._bound: dict[str, dict[Place, tuple[str, ...]]] = {}
         """The targets of each file."""
 
-    def around(self, equation: Equation) -> list[tuple[_Chain, tuple[str, ...]]]:
+    def enclosing(self, equation: Equation) -> list[tuple[_Chain, tuple[str, ...]]]:
         """Return the values around an equation, innermost first, with their targets."""
         at = places(equation, _FRAMES)
         known = self._around.get(id(at))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jaxsight_dataset.making.make import MadeDataset
+from jaxsight_dataset.making.make import DatasetResult
 from jaxsight_dataset.schema import ROWS, VERSION, Column, List, Struct, Type
 from jaxsight_dataset.spec import Spec
 from jaxsight_dataset.tables import building
@@ -90,11 +90,11 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
     }
 
 
-def store(out: Path, rows: Iterable[dict[str, Any]], shard_size: int = 7) -> MadeDataset:
+def store(out: Path, rows: Iterable[dict[str, Any]], shard_size: int = 7) -> DatasetResult:
     """Write records as shards into a work folder: rows, or records of other kinds as they are."""
     records = [each if len(each) <= 2 else {"row": each} for each in rows]
     (out / "work").mkdir(parents=True)
-    made = MadeDataset(rows=sum("row" in record for record in records), surveyed=len(records) + 5)
+    made = DatasetResult(rows=sum("row" in record for record in records), surveyed=len(records) + 5)
     made.rejected["constant result"] = 5
     for start in range(0, len(records), shard_size):
         name = f"rows-{start // shard_size:05}.jsonl"

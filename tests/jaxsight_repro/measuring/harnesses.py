@@ -192,7 +192,7 @@ def compare(folder: Path) -> None:
             module = runpy.run_path(str(file), run_name="repro")
             inputs = module["inputs"]()
             theirs = jax.make_jaxpr(module["main"])(*inputs)
-            _, _, (primitive, params) = pickling.each(file.with_suffix(".program").read_bytes())
+            _, _, (primitive, params) = pickling.load_all(file.with_suffix(".program").read_bytes())
             ours = jax.make_jaxpr(lambda *x, p=primitive, of=params: p.bind(*x, **of))(*inputs)
             outcome, detail = _compared(ours, theirs)
         except Exception as error:  # noqa: BLE001 - counted

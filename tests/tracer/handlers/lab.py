@@ -20,7 +20,7 @@ from jaxsight.wire.chunks import Chunk, Span, chunk_file
 from jaxsight.wire.messages.inputs import Argument, ArraySpec, InputSpec, KeySpec, ValueSpec
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.messages.requests import Request, Trace
-from jaxsight.wire.observations import Seen
+from jaxsight.wire.observations import ExprValue
 
 PATH = "/project/file.py"
 
@@ -133,7 +133,7 @@ class Lab:
         return out
 
     @staticmethod
-    def shown(seen: Seen) -> str:
+    def shown(seen: ExprValue) -> str:
         weak = "~" if seen.weak else ""
         return weak + seen.text + "".join(f", {part}" for part in seen.inside)
 

@@ -15,7 +15,7 @@ from jaxsight.compiler.hlo import read
 from jaxsight.tracer.compat import lowering as compat
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.frames import CAPTURED_LIMIT
-from jaxsight.wire.messages.replies import Lowered, Shown
+from jaxsight.wire.messages.replies import Listing, Lowered
 from jaxsight.wire.messages.requests import STABLEHLO, Lower, Show
 from tests.tracer.handlers.lab import lab
 
@@ -50,7 +50,7 @@ def lower(source: str, platform: str = "cpu", **arguments: str) -> Lowered:
     return file.ask(Lower(1, traced.id, platform))
 
 
-def text(source: str, platform: str = "cpu", **arguments: str) -> Shown:
+def text(source: str, platform: str = "cpu", **arguments: str) -> Listing:
     file = lab(HEAD + source)
     traced = file.trace("f", **arguments)
     return file.ask(Show(1, traced.id, STABLEHLO, platform))

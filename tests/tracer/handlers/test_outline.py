@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxsight.tracer.calls.stateful_call import Outcome
 from jaxsight.tracer.handlers.outline import outline
-from jaxsight.tracer.job import Job, KeptTrace, Traces
+from jaxsight.tracer.job import JaxTrace, Job, Traces
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import Body, Step
 
@@ -17,7 +17,7 @@ from jaxsight.wire.program import Body, Step
 def steps(function: Callable[[jax.Array], object]) -> list[Step]:
     traced = jax.jit(function).trace(jnp.ones(3))
     traces = Traces()
-    traces.put(1, KeptTrace.of(traced, Outcome(), {}))
+    traces.put(1, JaxTrace.of(traced, Outcome(), {}))
     return list(inner(outline(Job(Outline(2, 1), traces)).program.body))
 
 

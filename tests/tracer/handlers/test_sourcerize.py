@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from jaxsight.tracer.failures import UserError
-from jaxsight.wire.messages.replies import Shown
+from jaxsight.wire.messages.replies import Listing
 from jaxsight.wire.messages.requests import Sourcerize, TransformedSource
 from tests.tracer.handlers.lab import Lab, lab
 
 HEAD = "import jax, jax.numpy as jnp\n"
 
 
-def sourcerized(file: Lab, wanted: TransformedSource | None = None, /, **arguments: str) -> Shown:
+def sourcerized(file: Lab, wanted: TransformedSource | None = None, /, **arguments: str) -> Listing:
     """The function `f` of a file as source."""
     wanted = wanted or TransformedSource()
     request = file.request("f", {}, arguments)

@@ -20,12 +20,12 @@ from jaxsight.source.module import Module
 from jaxsight.source.slicing.slices import slice_for
 from jaxsight.wire import frames as wire
 from jaxsight.wire.messages.inputs import Argument, ArraySpec
-from jaxsight.wire.messages.replies import Cancelled, Failed, Hello, Shown, Spoiled, Stage, Traced
-from jaxsight.wire.messages.requests import Overlay, SeenDevice, Trace
+from jaxsight.wire.messages.replies import Cancelled, Failed, Hello, Listing, Spoiled, Stage, Traced
+from jaxsight.wire.messages.requests import FakeDevice, Overlay, Trace
 
 BOOT = Path(tracer.__file__).parents[1] / "boot.py"
 
-Answer = Traced | Failed | Cancelled | Shown | Spoiled
+Answer = Traced | Failed | Cancelled | Listing | Spoiled
 
 
 def paths(answer: Answer) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ class Driver:
             match self.receive():
                 case Stage() as stage:
                     self.stages.append(stage)
-                case (Traced() | Failed() | Cancelled() | Shown() | Spoiled()) as answer:
+                case (Traced() | Failed() | Cancelled() | Listing() | Spoiled()) as answer:
                     return answer
                 case other:
                     raise AssertionError(other)
@@ -123,7 +123,7 @@ class Driver:
         module: str = "",
         whole: bool = False,
         devices: int = 0,
-        device: SeenDevice | None = None,
+        device: FakeDevice | None = None,
         **shapes: tuple[int, ...],
     ) -> Trace:
         """A request to trace `function` of a file with this text; without shapes, `x` is

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jaxsight.wire import frames as wire
-from jaxsight.wire.messages.replies import Cancelled, Failed, Shown, Spoiled, Stage, Traced
+from jaxsight.wire.messages.replies import Cancelled, Failed, Listing, Spoiled, Stage, Traced
 from jaxsight.wire.messages.requests import Cancel, Show
 from tests.tracer.isolation.driver import BOOT, Driver
 
@@ -234,7 +234,7 @@ def test_the_whole_text_of_a_trace_can_be_shown(tracer: Driver) -> None:
     answer = tracer.trace(SANE)
     tracer.send(Show(900, answer.id))
     shown = tracer.answer()
-    assert isinstance(shown, Shown)
+    assert isinstance(shown, Listing)
     assert "sin" in shown.text
     tracer.send(Show(901, 10**6))
     missing = tracer.answer()

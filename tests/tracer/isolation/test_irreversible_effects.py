@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.wire.messages.replies import Shown, Spoiled, Traced
+from jaxsight.wire.messages.replies import Listing, Spoiled, Traced
 from jaxsight.wire.messages.requests import JAXPR, Show
 from tests.tracer.isolation.driver import Driver
 
@@ -183,7 +183,7 @@ def test_what_cannot_be_undone_keeps_the_process_from_other_files(fresh: Driver,
     assert isinstance(spoiled, Spoiled)
     assert spoiled.reason == f"leaves.py {reason}"
     fresh.send(Show(1000, answer.id, JAXPR))
-    assert isinstance(fresh.answer(), Shown)
+    assert isinstance(fresh.answer(), Listing)
 
 
 STARTS = {

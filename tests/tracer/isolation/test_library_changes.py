@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from jaxsight.wire.messages.replies import Shown
+from jaxsight.wire.messages.replies import Listing
 from jaxsight.wire.messages.requests import STABLEHLO, Show
 from tests.tracer.isolation.driver import Driver
 
@@ -129,7 +129,7 @@ def test_a_primitive_of_the_users_can_be_lowered_afterwards(tracer: Driver) -> N
     tracer.trace(PATCHES["a function of Python"][1] + SHOWS, file="other.py")
     tracer.send(Show(10**6, answer.id, STABLEHLO, "cpu"))
     shown = tracer.answer()
-    assert isinstance(shown, Shown), shown
+    assert isinstance(shown, Listing), shown
     assert "stablehlo.add" in shown.text
 
 

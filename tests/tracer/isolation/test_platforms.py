@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from jaxsight.wire.messages.replies import Spoiled, Traced
-from jaxsight.wire.messages.requests import SeenDevice
+from jaxsight.wire.messages.requests import FakeDevice
 from tests.tracer.isolation.driver import Driver
 
-H100 = SeenDevice("cuda", "NVIDIA H100 80GB HBM3", "9.0")
-MI300 = SeenDevice("rocm")
+H100 = FakeDevice("cuda", "NVIDIA H100 80GB HBM3", "9.0")
+MI300 = FakeDevice("rocm")
 """A device whose kind is not known."""
-V5E = SeenDevice("tpu", "TPU v5 lite", cores=1)
+V5E = FakeDevice("tpu", "TPU v5 lite", cores=1)
 
 BEGIN = "import functools\nimport jax\nimport jax.numpy as jnp\n"
 CHOOSES = "def f(x):\n    return jnp.tanh(x) if {condition} else jnp.sin(x)\n"
@@ -28,15 +28,15 @@ class Program:
     name: str
     condition: str
     """An expression that the function evaluates."""
-    on: tuple[SeenDevice, ...] = (H100,)
+    on: tuple[FakeDevice, ...] = (H100,)
     """The devices on which it holds."""
     before: str = ""
     """Statements of the module."""
-    caveats: tuple[tuple[SeenDevice, str], ...] = ()
+    caveats: tuple[tuple[FakeDevice, str], ...] = ()
     """Devices for which the answer is not known, and what is said."""
 
 
-def by_global(name: str, value: str, on: tuple[SeenDevice, ...] = (H100,)) -> Program:
+def by_global(name: str, value: str, on: tuple[FakeDevice, ...] = (H100,)) -> Program:
     """A program whose module asks when it is imported."""
     return Program(name, "CHOICE", on, f"CHOICE = {value}\n")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.messages.requests import SeenProcess
+from jaxsight.wire.messages.requests import FakeProcess
 from tests.tracer.isolation.driver import Driver
 
-SECOND = SeenProcess(1, 4)
+SECOND = FakeProcess(1, 4)
 
 ASKS = """\
 import jax
@@ -35,7 +35,7 @@ def tracer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     driver.close()
 
 
-def added(tracer: Driver, asked: str, process: SeenProcess | None) -> str:
+def added(tracer: Driver, asked: str, process: FakeProcess | None) -> str:
     """The number that a function adds to its argument."""
     request = tracer.request(ASKS.format(asked=f"float({asked})"), file=f"{abs(hash(asked))}.py")
     tracer.send(replace(request, process=process))

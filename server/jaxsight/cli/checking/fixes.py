@@ -13,7 +13,7 @@ from pathlib import Path
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.output.printing import Printer, Text, styled, write_file
-from jaxsight.cli.output.reports.text import shown_path
+from jaxsight.cli.output.reports.text import path_text
 from jaxsight.cli.sources.arguments import SourceFile
 from jaxsight.features.fixes.verifier import Fix
 from jaxsight.files import reading
@@ -49,7 +49,7 @@ class FixLog:
 
     def add(self, path: str, fix: Fix) -> None:
         """Record an applied fix."""
-        location = f"{shown_path(path)}:{fix.finding.range.start.line + 1}: "
+        location = f"{path_text(path)}:{fix.finding.range.start.line + 1}: "
         title = f" {one_line(fix.title)}"
         self.lines.append(styled((location, "bold"), (fix.finding.code, "cyan"), title))
 

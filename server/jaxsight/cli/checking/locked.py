@@ -33,7 +33,7 @@ from jaxsight.source.module import Module
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import clause, one_line
 from jaxsight.text.units import count
-from jaxsight.trust.decisions import shown_path
+from jaxsight.trust.decisions import path_text
 
 LOCK = "jaxsight.lock"
 """The file's name, in the root of a project."""
@@ -158,7 +158,7 @@ class LockFiles:
         if updates:
             for path in self.update(files):
                 differ = count(len(found), "difference")
-                print_note(errors, f"note: wrote {one_line(shown_path(str(path)))}: {differ}")
+                print_note(errors, f"note: wrote {one_line(path_text(str(path)))}: {differ}")
             return []
         for line in self.notes.lines():
             print_note(errors, f"note: {line}")

@@ -70,7 +70,7 @@ def recompiled(
     ]
 
 
-def without_known(found: Sequence[Reported], known: Sequence[Reported]) -> Iterator[Reported]:
+def new_findings(found: Sequence[Reported], known: Sequence[Reported]) -> Iterator[Reported]:
     """Yield the findings of a run that the text or a trace does not show at their lines already."""
 
     def place(each: Reported) -> tuple[str, int, Path]:

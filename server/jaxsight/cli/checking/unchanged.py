@@ -19,8 +19,8 @@ from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.command_run import CommandRun
 from jaxsight.cli.output.reports.reported import CheckResult
 from jaxsight.cli.parameters import InputsChoice
-from jaxsight.cli.resident.kept_sessions import own_code
-from jaxsight.cli.resident.place import OF_TERMINALS
+from jaxsight.cli.resident.endpoint import OF_TERMINALS
+from jaxsight.cli.resident.session_pool import own_code
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.files import private
 from jaxsight.files.cache_folder import CacheFolder

@@ -18,7 +18,7 @@ from jaxsight.cli.checking.file_check import (
 )
 from jaxsight.cli.checking.fixes import FixLog
 from jaxsight.cli.checking.locked import LockFiles, tolerances
-from jaxsight.cli.checking.recompilations import recompiled, without_known
+from jaxsight.cli.checking.recompilations import new_findings, recompiled
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun, start_run
 from jaxsight.cli.errors import CommandError
@@ -179,7 +179,7 @@ async def _check(
     may_read = not no_cache and options.budget.left > 0
     unchanged = UnchangedFiles(run, with_fixes=options.with_fixes, may_read=may_read, locks=locks)
     for number, file in enumerate(files, 1):
-        run.show_step(f"{number}/{len(files)} {text.shown_path(str(file.path))}")
+        run.show_step(f"{number}/{len(files)} {text.path_text(str(file.path))}")
         total.add(await check_file(run, file, options, unchanged))
         run.note_target(file.path)
     if locks is not None:
@@ -196,7 +196,7 @@ async def _add_recompiled(
     run.show_step("running the tests")
     python = run.python_path(Path.cwd() / "tests")
     found = await asyncio.to_thread(recompiled, python, tests, tuple(select), tuple(ignore))
-    total.reported += tuple(without_known(found, total.reported))
+    total.reported += tuple(new_findings(found, total.reported))
 
 
 def _print(

@@ -26,12 +26,12 @@ from jaxsight.cli.recorded_examples import WrittenTo, write_examples
 from jaxsight.cli.user_python import program_environment, starting
 from jaxsight.features.recording import programs
 from jaxsight.features.recording.programs import Key
-from jaxsight.features.recording.until_seen import (
+from jaxsight.features.recording.until_called import (
     TIME_LIMIT,
     Run,
+    RunCoverage,
     RunOutcome,
-    SeenFunctions,
-    run_until_seen,
+    run_until_called,
 )
 from jaxsight.recording import merging, recorded_file, running
 from jaxsight.recording.merging import Recording
@@ -103,7 +103,7 @@ async def run(
         loop.add_signal_handler(signal.SIGINT, stop.set)
     output = (_STDERR if request.form is ProgressOutput.JSON else None, None)
     with starting(request.program):
-        outcome = await run_until_seen(
+        outcome = await run_until_called(
             run, printed.progress, limit=request.limit, stop=stop, output=output
         )
     printed.end(outcome)
@@ -156,7 +156,7 @@ class _Printed:
                 }
             )
 
-    def progress(self, seen: SeenFunctions) -> None:
+    def progress(self, seen: RunCoverage) -> None:
         """Print which functions are missing."""
         if self._is_json:
             print_json_line({"event": "progress", **_as_json(seen)})
@@ -206,7 +206,7 @@ class _Printed:
         self._printer.print(f"jaxsight: {text}")
 
 
-def _as_json(seen: SeenFunctions) -> dict[str, list[str]]:
+def _as_json(seen: RunCoverage) -> dict[str, list[str]]:
     return {
         "seen": _names(seen.with_arrays),
         "without_arrays": _names(seen.without_arrays),

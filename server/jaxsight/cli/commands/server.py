@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from jaxsight.cli.resident.place import IDLE
+from jaxsight.cli.resident.endpoint import IDLE
 
 
 def server(

@@ -11,7 +11,7 @@ from jaxsight.cli.errors import CommandError
 from jaxsight.cli.execution import command
 from jaxsight.cli.output.printing import Printer
 from jaxsight.trust import Decisions, TrustStore, store_file
-from jaxsight.trust.decisions import shown_path, stored_form
+from jaxsight.trust.decisions import path_text, stored_form
 from jaxsight.trust.store import upward
 from jaxsight.workers.confinement.start import held
 
@@ -50,7 +50,7 @@ def trust(
         return 0
     path = path or Path()
     if not path.is_dir():
-        raise CommandError(f"no such folder: {shown_path(str(path))}")
+        raise CommandError(f"no such folder: {path_text(str(path))}")
     folder = os.path.realpath(path)
     programs = [stored_form(text) for text in allow or ()]
     if not store.change(lambda decisions: _changed(decisions, folder, programs, forget)):
@@ -58,10 +58,10 @@ def trust(
         raise CommandError(
             "cannot store the decision" + (reason if store.file else ": no home folder")
         )
-    shown = shown_path(folder)
+    shown = path_text(folder)
     for program in programs:
         verb = "may no longer use" if forget else "may use"
-        printer.print(f"{shown} {verb} {shown_path(program)}")
+        printer.print(f"{shown} {verb} {path_text(program)}")
     if not programs:
         printer.print(f"{shown} is {'no longer trusted' if forget else 'trusted'}")
         if not forget:
@@ -69,7 +69,7 @@ def trust(
     trusted = store.read().folders
     above = [parent for parent in upward(folder) if parent in trusted and parent != folder]
     if forget and above and not programs:
-        printer.print(f"note: still trusted as part of {shown_path(above[0])}")
+        printer.print(f"note: still trusted as part of {path_text(above[0])}")
     return 0
 
 
@@ -95,8 +95,8 @@ def _print_decisions(printer: Printer, store: TrustStore) -> None:
     if store.problem:
         Printer(stderr=True).print(f"note: {store.file} ignored: {store.problem}")
     for folder in sorted(decisions.folders):
-        printer.print(f"{shown_path(folder)} is trusted")
+        printer.print(f"{path_text(folder)} is trusted")
     for folder, program in sorted(decisions.approvals):
-        printer.print(f"{shown_path(folder)} may use {shown_path(program)}")
+        printer.print(f"{path_text(folder)} may use {path_text(program)}")
     if not decisions.folders and not decisions.approvals:
         printer.print("no folder is trusted")

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from jaxsight.cli.output.printing import Printer, print_note, styled
 from jaxsight.cli.output.reports.reported import ExaminedFile, IncompleteFunction, RefusedFunction
-from jaxsight.cli.output.reports.text import shown_path
+from jaxsight.cli.output.reports.text import path_text
 from jaxsight.cli.sources.notebooks import Cells
 from jaxsight.features import caveats, inputs
 from jaxsight.features.caveats import Completeness
@@ -34,7 +34,7 @@ def note_at(path: str, line: str, message: str) -> str:
 
     For example ``note: model.py:12: `f` is not compiled for h100: it spans 8 devices``.
     """
-    return f"note: {shown_path(path)}:{line}: {message}"
+    return f"note: {path_text(path)}:{line}: {message}"
 
 
 def print_notes(printer: Printer, view: View) -> None:

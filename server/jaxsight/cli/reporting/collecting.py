@@ -21,7 +21,7 @@ from jaxsight.features import inputs
 from jaxsight.features.kernels import pallas
 from jaxsight.features.kernels.pallas import called_kernels
 from jaxsight.features.kernels.table import record
-from jaxsight.features.measuring.asked import measured_function
+from jaxsight.features.measuring.actions import measured_function
 from jaxsight.features.named_function import compiled_function, name_sizes
 from jaxsight.features.panel import ReportedFunction, merged
 from jaxsight.features.sweeps import drawn, sweep
@@ -98,7 +98,7 @@ class Report:
             return 0
         view = traced
         await run.get(name_sizes(run.session.engine, view))
-        name = f"{shown_file(address.path)}{side.suffix}"
+        name = f"{display_file(address.path)}{side.suffix}"
         findings: dict[str, list[str]] = {}
         for at, target in enumerate(self.targets or (None,)):
             run.show_step(f"compiling {address.function}" + (f" for {target}" if target else ""))
@@ -168,7 +168,7 @@ def target_is_here(target: str | None) -> bool:
     return target is None or ":" not in target or target.startswith(("ssh://", "cpu:"))
 
 
-def shown_file(path: Path) -> str:
+def display_file(path: Path) -> str:
     """Return a file's path below the current folder, else its name."""
     try:
         return path.relative_to(Path.cwd()).as_posix()

@@ -13,7 +13,7 @@ import socket
 import sys
 from pathlib import Path
 
-from jaxsight.cli.resident import place
+from jaxsight.cli.resident import endpoint
 
 _STARTING, _ACCEPTING = 20.0, 2.0
 """Seconds until a server takes a command: a new one imports the commands first; one that runs
@@ -29,11 +29,11 @@ _UNUSABLE, _INTERRUPTED = 2, 130
 
 def run(arguments: list[str]) -> int | None:
     """Return the exit status of a command that a server ran; `None` if it has to run here."""
-    if os.environ.get(place.VARIABLE) == "no" or os.environ.get("CI"):
+    if os.environ.get(endpoint.VARIABLE) == "no" or os.environ.get("CI"):
         return None
     if any(each == "-" or each.startswith("-:") for each in arguments) and os.isatty(0):
         return None  # a server would wait for what is typed, without hearing of an interruption
-    if sys.platform not in ("linux", "darwin") or (path := place.socket_path()) is None:
+    if sys.platform not in ("linux", "darwin") or (path := endpoint.socket_path()) is None:
         return None
     try:
         connection = _accepted(path) or _accepted(path)  # the first one may have been outdated
@@ -111,7 +111,7 @@ def _accepted(path: Path) -> socket.socket | None:
                 )
         connection = _connection(path)
     connection.settimeout(patience)
-    if place.is_own_peer(connection) and connection.recv(len(ACCEPTED)) == ACCEPTED:
+    if endpoint.is_own_peer(connection) and connection.recv(len(ACCEPTED)) == ACCEPTED:
         return connection
     connection.close()
     return None
@@ -128,7 +128,7 @@ def _run_there(connection: socket.socket, arguments: list[str]) -> int:
     request = {
         "arguments": arguments,
         "folder": os.getcwd(),  # noqa: PTH109 - of text
-        "variables": place.variables_of_session(),
+        "variables": endpoint.variables_of_session(),
         "size": size,
         "umask": mask,
     }

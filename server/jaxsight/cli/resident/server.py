@@ -23,9 +23,9 @@ from pathlib import Path
 
 from jaxsight.cli.execution import THIS_PROCESS
 from jaxsight.cli.output.printing import Printer
-from jaxsight.cli.resident import place
+from jaxsight.cli.resident import endpoint
 from jaxsight.cli.resident.client import ACCEPTED, listening_socket
-from jaxsight.cli.resident.kept_sessions import KeptSessions, own_code
+from jaxsight.cli.resident.session_pool import SessionPool, own_code
 from jaxsight.text.units import count
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class ResidentServer:
 
     def serve(self) -> None:
         """Run commands; return when the server is to end."""
-        sessions = KeptSessions(self._idle)
+        sessions = SessionPool(self._idle)
         THIS_PROCESS.run, THIS_PROCESS.sessions = self._run_coroutine, sessions
         with self._runner:
             accepting = self._runner.get_loop().create_task(self._accept())
@@ -121,7 +121,7 @@ class ResidentServer:
 
     def _status(self, request: ClientCommand) -> int:
         """Run a command in this process; return its exit status."""
-        place.take_variables(request.variables)
+        endpoint.take_variables(request.variables)
         if request.size is not None:
             for name, number in zip(("COLUMNS", "LINES"), request.size, strict=True):
                 os.environ.setdefault(name, str(number))
@@ -147,7 +147,7 @@ class ResidentServer:
         async def watched() -> int:
             task = asyncio.ensure_future(command)
             assert self._request is not None
-            given_up = asyncio.ensure_future(self._request.given_up())
+            given_up = asyncio.ensure_future(self._request.abandoned())
             given_up.add_done_callback(lambda _: task.cancel())
             try:
                 return await task
@@ -186,8 +186,8 @@ def _streams(descriptors: Sequence[int]) -> Iterator[None]:
 
 def stop() -> int:
     """End the user's servers; return the exit status."""
-    folder, ended = place.folder(), 0
-    for socket_path in folder.glob(f"*{place.ENDING}") if folder is not None else ():
+    folder, ended = endpoint.folder(), 0
+    for socket_path in folder.glob(f"*{endpoint.ENDING}") if folder is not None else ():
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
             client.settimeout(_ENDING)
             client.connect(str(socket_path))
@@ -205,7 +205,7 @@ def serve(idle: float, descriptor: int | None) -> int:
         listener = socket.socket(fileno=descriptor)
         listener.set_inheritable(False)
     else:
-        path = place.socket_path()
+        path = endpoint.socket_path()
         own = listening_socket(path) if path is not None else None
         if own is None:
             reason = "another one serves" if path is not None else "no folder for a socket of"
@@ -247,7 +247,7 @@ class ClientCommand:
     """Columns and lines of its terminal, if it has one."""
     umask: int
 
-    async def given_up(self) -> None:
+    async def abandoned(self) -> None:
         """Return when the client is gone, or does not want the command any more."""
         await asyncio.get_running_loop().sock_recv(self.connection, 1)
 
@@ -265,7 +265,7 @@ def receive(connection: socket.socket) -> ClientCommand | None:
     """
     streams: list[int] = []
     try:
-        if not place.is_own_peer(connection):
+        if not endpoint.is_own_peer(connection):
             raise NoRequest("the client belongs to another user")
         connection.settimeout(_PATIENCE)
         connection.sendall(ACCEPTED)

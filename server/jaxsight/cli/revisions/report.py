@@ -230,13 +230,13 @@ class RevisionReport:
         sections = {str(side.section): None for side in sides if side is not None}
         return f"compiled for {'; '.join(sections)}" if sections else ""
 
-    def shown(self, *, verbose: bool) -> list[ProgramChange]:
+    def listed(self, *, verbose: bool) -> list[ProgramChange]:
         """Return the functions of the table."""
         return [each for each in self.changes if verbose or each.outcome not in _QUIET]
 
     def print(self, printer: Printer, *, verbose: bool) -> None:
         """Print a row for each function that got better or worse, or for all; then the causes."""
-        shown = self.shown(verbose=verbose)
+        shown = self.listed(verbose=verbose)
         if shown:
             rows = [
                 (one_line(":".join(each.key[:2])), each.outcome.value, *_figures(each))
@@ -254,7 +254,7 @@ class RevisionReport:
 
     def as_markdown(self) -> str:
         """Return a heading and a table, for a comment on a pull request."""
-        shown = self.shown(verbose=False)
+        shown = self.listed(verbose=False)
         mark = "❌" if self.worse else "✅"
         lines = [f"### {mark} jaxsight diff: {commented(self.summary)}", ""]
         if shown:

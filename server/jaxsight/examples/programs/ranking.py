@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 from jaxsight.examples.programs.entries import entries_in
 from jaxsight.text.magics import notebook_text
-from jaxsight.wire.messages.inputs import EntryPoint, GivenCall
+from jaxsight.wire.messages.inputs import EntryPoint, InputCall
 
 # Python in other texts: the cells of notebooks, the code blocks of Markdown, doctests.
 #
@@ -113,7 +113,7 @@ def imports_in(text: str) -> tuple[TextImport, ...]:
     return tuple(found[:_MOST])
 
 
-def places_of(imported: TextImport, importer: str, folders: tuple[str, ...]) -> Iterator[str]:
+def paths_of(imported: TextImport, importer: str, folders: tuple[str, ...]) -> Iterator[str]:
     """Yield the paths, without `.py`, at which an imported module may be.
 
     That of the name comes first, which may be a module of a package.
@@ -212,7 +212,7 @@ def programs(
     importers: tuple[Importer, ...],
     read: Callable[[str], str],
     module_of: Callable[[str], str],
-    given_of: Callable[[str, str], tuple[GivenCall, ...]],
+    given_of: Callable[[str, str], tuple[InputCall, ...]],
 ) -> tuple[EntryPoint, ...]:
     """Return the programs that may call functions of a file, at most `MOST`.
 
@@ -237,7 +237,7 @@ def programs(
     return tuple(found[:most])
 
 
-def _given(path: str, module: str, given: tuple[GivenCall, ...]) -> Iterator[EntryPoint]:
+def _given(path: str, module: str, given: tuple[InputCall, ...]) -> Iterator[EntryPoint]:
     """Yield the program that calls a file's functions with their example inputs."""
     if given:
         yield EntryPoint(path, module, given=given)

@@ -49,7 +49,7 @@ class ParameterKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class What:
+class Inferred:
     """A kind, and its detail: the name of a class, the source of a literal."""
 
     kind: ParameterKind
@@ -59,7 +59,7 @@ class What:
         return self.kind is not ParameterKind.UNKNOWN
 
 
-UNKNOWN = What(ParameterKind.UNKNOWN)
+UNKNOWN = Inferred(ParameterKind.UNKNOWN)
 PLAIN = frozenset(
     (
         ParameterKind.INTEGER,
@@ -82,13 +82,13 @@ _CLASS = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:\[.*\])?", re.DOTALL)
 _UNION = re.compile(r"^(?:\w+\.)*(?:Union|Annotated|Final)\[(.*)\]$", re.DOTALL)
 _ANYTHING = frozenset(("", "Any", "object", "typing.Any", "tp.Any", "t.Any"))
 _BUILT_IN = {
-    "int": What(ParameterKind.INTEGER),
-    "float": What(ParameterKind.FLOAT),
-    "bool": What(ParameterKind.FLAG),
-    "str": What(ParameterKind.STRING),
-    "complex": What(ParameterKind.LITERAL, "1j"),
-    "bytes": What(ParameterKind.LITERAL, "b''"),
-    "None": What(ParameterKind.NONE),
+    "int": Inferred(ParameterKind.INTEGER),
+    "float": Inferred(ParameterKind.FLOAT),
+    "bool": Inferred(ParameterKind.FLAG),
+    "str": Inferred(ParameterKind.STRING),
+    "complex": Inferred(ParameterKind.LITERAL, "1j"),
+    "bytes": Inferred(ParameterKind.LITERAL, "b''"),
+    "None": Inferred(ParameterKind.NONE),
 }
 _ROWS = tuple(
     (re.compile(pattern, re.DOTALL), kind)
@@ -110,7 +110,7 @@ _ROWS = tuple(
 """The first row whose pattern is found decides."""
 
 
-def kind_in(annotation: str | None, names: ModuleScope, depth: int = 0) -> What:
+def kind_in(annotation: str | None, names: ModuleScope, depth: int = 0) -> Inferred:
     """Return what an annotation says, with the definitions of the names in it."""
     what = _kind_written(annotation)
     if what.kind is not ParameterKind.OBJECT or depth > _DEEPEST:
@@ -129,7 +129,7 @@ def kind_in(annotation: str | None, names: ModuleScope, depth: int = 0) -> What:
     return kind_in(ast.unparse(value), ModuleScope(definition.source, names.library), depth + 1)
 
 
-def _kind_written(annotation: str | None) -> What:
+def _kind_written(annotation: str | None) -> Inferred:
     """Return what the words of an annotation say; another name is a class."""
     text = (annotation or "").strip("'\" ")
     if optional := re.match(r"^(?:\w+\.)*Optional\[(.*)\]$", text, re.DOTALL):
@@ -140,14 +140,14 @@ def _kind_written(annotation: str | None) -> What:
     if first in _BUILT_IN and not re.search(_ARRAYS, text):
         return _BUILT_IN[first]
     if (choice := _first_choice(first)) is not None:
-        return What(ParameterKind.LITERAL, choice)
+        return Inferred(ParameterKind.LITERAL, choice)
     if (union := _UNION.match(text)) is not None:
         return _of_union(union.group(1))
     for pattern, kind in _ROWS:
         if pattern.search(text):
-            return What(kind)
+            return Inferred(kind)
     if _CLASS.fullmatch(first):
-        return What(ParameterKind.OBJECT, first.partition("[")[0])
+        return Inferred(ParameterKind.OBJECT, first.partition("[")[0])
     return UNKNOWN
 
 
@@ -156,7 +156,7 @@ def is_optional(annotation: str | None) -> bool:
     return bool(re.search(r"\bOptional\[|\| None\b|\bNone \|", annotation or ""))
 
 
-def _of_union(inside: str) -> What:
+def _of_union(inside: str) -> Inferred:
     """Return the kind of the first of several annotations that says something, arrays first."""
     tree = expression_in(inside)
     parts = tree.elts if isinstance(tree, ast.Tuple) else [tree] if tree is not None else []
@@ -205,7 +205,7 @@ class Clues:
         return self.names.alias("jax.numpy") or self.names.alias("numpy")
 
     @cached_property
-    def annotated(self) -> What:
+    def annotated(self) -> Inferred:
         """The kind that the annotation names."""
         return kind_in(self.annotation, self.scope or self.names)
 
@@ -263,20 +263,20 @@ SCALAR = re.compile(
 )
 
 
-Row = tuple[Callable[[Clues], object], ParameterKind | What | Callable[[Clues], What]]
+Row = tuple[Callable[[Clues], object], ParameterKind | Inferred | Callable[[Clues], Inferred]]
 
 
-def kind_of(clues: Clues) -> What:
+def kind_of(clues: Clues) -> Inferred:
     """Return what a parameter is."""
     for holds, kind in ROWS:
         if holds(clues):
             if isinstance(kind, ParameterKind):
-                return What(kind)
-            return kind if isinstance(kind, What) else kind(clues)
-    return What(ParameterKind.ARRAY)
+                return Inferred(kind)
+            return kind if isinstance(kind, Inferred) else kind(clues)
+    return Inferred(ParameterKind.ARRAY)
 
 
-def _annotated(clues: Clues) -> What:
+def _annotated(clues: Clues) -> Inferred:
     return clues.annotated
 
 
@@ -300,7 +300,7 @@ ROWS: tuple[Row, ...] = (
     (lambda c: c.uses.called, ParameterKind.OTHER),
     (
         lambda c: c.uses.choices and not c.uses.array,
-        lambda c: What(ParameterKind.LITERAL, c.uses.choices[0]),
+        lambda c: Inferred(ParameterKind.LITERAL, c.uses.choices[0]),
     ),
     (lambda c: c.uses.random and not c.is_annotated(ParameterKind.INTEGER), ParameterKind.KEY),
     (lambda c: c.uses.dtype and not c.uses.array, ParameterKind.DTYPE),

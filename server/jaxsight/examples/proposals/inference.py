@@ -23,7 +23,7 @@ from jaxsight.examples.notation.values import (
     TreeNode,
 )
 from jaxsight.examples.problems import Malformed
-from jaxsight.examples.proposals.clues import Clues, ParameterKind, What, kind_of
+from jaxsight.examples.proposals.clues import Clues, Inferred, ParameterKind, kind_of
 from jaxsight.examples.proposals.interpreting.evidence import (
     Const,
     Dim,
@@ -87,7 +87,7 @@ def infer(
             said=words.get(p.name, Described()),
             static=p.name in function.static_names,
         )
-        what = What(ParameterKind.OBJECT, signature.class_name) if is_self else kind_of(clues)
+        what = Inferred(ParameterKind.OBJECT, signature.class_name) if is_self else kind_of(clues)
         writers[p.name] = ExampleWriter(clues, what, sizing, p.name)
     for writer in writers.values():
         writer.settle()

@@ -12,7 +12,7 @@ from itertools import chain, count
 
 from jaxsight.examples.annotations import example_of
 from jaxsight.examples.notation.values import ArrayNode
-from jaxsight.examples.proposals.clues import Clues, ParameterKind, What, kind_of
+from jaxsight.examples.proposals.clues import Clues, Inferred, ParameterKind, kind_of
 from jaxsight.examples.proposals.interpreting.evidence import Dim, Evidence, Shape
 from jaxsight.examples.proposals.interpreting.interpretation import uses_in
 from jaxsight.examples.proposals.proposal import (
@@ -243,7 +243,7 @@ class ExampleWriter:
     """Writes an example of a kind; `sizing` has the shapes, `place` names its own."""
 
     clues: Clues
-    what: What
+    what: Inferred
     sizing: Sizing
     place: str
     is_guess: bool = False

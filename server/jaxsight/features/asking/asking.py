@@ -98,7 +98,7 @@ Settle = Callable[[str], Awaitable[object]]
 
 
 @dataclass(slots=True)
-class KnownFunction:
+class FunctionAnswers:
     """What was found out about the function of a question.
 
     Without `subject`, it has no inputs; without `function`, the question is about the whole file.
@@ -257,7 +257,7 @@ def first_column(module: Module, line: int) -> Position:
 # What an agent may do next, and the commands that answer more.
 
 
-def to_try(known: KnownFunction) -> AnswerPart:
+def to_try(known: FunctionAnswers) -> AnswerPart:
     """Return what an agent may do next."""
     lines: list[str] = []
     name, view = known.question.name, known.own_view
@@ -281,7 +281,7 @@ def to_try(known: KnownFunction) -> AnswerPart:
     return _commands("try", lines)
 
 
-def further_commands(known: KnownFunction) -> AnswerPart:
+def further_commands(known: FunctionAnswers) -> AnswerPart:
     """Return commands that answer more."""
     lines, question, name = list[str](), known.question, known.question.name
     if known.elsewhere:
@@ -319,7 +319,7 @@ async def answer(
     """
     if (document := await engine.documents.read(question.path)) is None:
         raise LookupError(f"cannot read {Path(question.path).name}")
-    known = KnownFunction(question, document)
+    known = FunctionAnswers(question, document)
     await known.find(engine, settle)
     if question.topic not in (Topic.FIX, Topic.SHAPES):
         await known.compile(engine)
@@ -330,7 +330,7 @@ async def answer(
     return _headed(known, engine.projects.of(question.path).jax, said)
 
 
-def _headed(known: KnownFunction, jax: str, shown: tuple[AnswerPart, ...]) -> AgentAnswer:
+def _headed(known: FunctionAnswers, jax: str, shown: tuple[AnswerPart, ...]) -> AgentAnswer:
     """Return the answer with what it is about, in text and as JSON."""
     question, lines, view = known.question, known.lines, known.own_view
     path = Path(question.path).name
@@ -360,7 +360,7 @@ def _headed(known: KnownFunction, jax: str, shown: tuple[AnswerPart, ...]) -> Ag
     return AgentAnswer("\n".join(map(one_line, texts)), head, shown)
 
 
-async def _parts(engine: Engine, known: KnownFunction) -> AsyncIterator[AnswerPart]:
+async def _parts(engine: Engine, known: FunctionAnswers) -> AsyncIterator[AnswerPart]:
     """Yield the parts of an answer, the most important first."""
     question, view, kernels = known.question, known.view, known.kernels
     line, module, topic = question.line, known.document.module, question.topic

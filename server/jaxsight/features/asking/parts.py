@@ -134,7 +134,7 @@ _NOTES = 2
 
 def signature(view: View, traced: Traced) -> list[AnswerPart]:
     """Return the parameters and the result, with names of sizes where they are known."""
-    shown = view.shown(traced)
+    shown = view.with_sizes(traced)
     parameters = tuple(
         short({"name": name, "value": value}, f"{name}: {value}")
         for name, value in shown.parameters
@@ -175,7 +175,7 @@ def values_at(view: View, line: int) -> AnswerPart:
     rows: dict[str, AnswerRow] = {}
     for place in found:
         observation = view.observed[place]
-        values = [value.text for value in view.seen(observation)]
+        values = [value.text for value in view.values(observation)]
         known = [text for text in dict.fromkeys(view.named(observation)) if trees.has_array(text)]
         if not known or not any(map(trees.has_array, values)):
             continue

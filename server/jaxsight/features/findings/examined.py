@@ -110,7 +110,7 @@ async def _why_not(
     if subject is not None:
         question = await engine.traces.question(document, subject)
         return "fails", question.reason if isinstance(question, Unasked) else "it was not traced"
-    if (outcome := await engine.proposals.known(document, *placed)) is None:
+    if (outcome := await engine.proposals.cached(document, *placed)) is None:
         return "untried", untraced(engine, document, *placed) or WITHOUT
     if outcome.computes:
         return "no-inputs", f"{NOT_CALLED} {outcome.guess.title}"

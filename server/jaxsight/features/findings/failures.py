@@ -226,7 +226,7 @@ def _operands(view: View, around: Range, line: str) -> tuple[tuple[str, str], ..
         end = Position(end.line, len(line))
     for place, observation in view.observed.items():
         if around.start <= place.start and place.end <= end and place != around:
-            seen = {value.text for value in view.seen(observation)}
+            seen = {value.text for value in view.values(observation)}
             more = {""} if observation.more else set()
             types.setdefault(view.module.slice_text(place), set()).update(seen | more)
     return tuple((source, seen.pop()) for source, seen in types.items() if len(seen) == 1)

@@ -15,7 +15,7 @@ from jaxsight.features.findings.report import one_a_line, report, wanted
 from jaxsight.features.hover.text import signature
 from jaxsight.features.inlay_hints.functions import SIGN, totals
 from jaxsight.features.inlay_hints.hints import needs_kernels
-from jaxsight.features.inlay_hints.kind import ShownDocument, head
+from jaxsight.features.inlay_hints.kind import HintDocument, head
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.memory import ProcessDifference
@@ -399,13 +399,13 @@ def _of_figures(engine: Engine, document: Document, views: Sequence[View]) -> It
             yield Finding(UNTRUSTED, Severity.WARNING, start, message, help=remedy)
         return
     settings = project.settings.inlay_hints
-    shown = ShownDocument(engine, document, views, replace(settings, width=_LONGEST), None)
+    shown = HintDocument(engine, document, views, replace(settings, width=_LONGEST), None)
     by_place = {
         hint.range: one_line(hint.label).removeprefix(SIGN).strip() for hint in totals(shown)
     }
     for view in views:
         if isinstance(view.answer.reply, Traced):
-            text = signature(view.subject.name, view.shown(view.answer.reply))
+            text = signature(view.subject.name, view.with_sizes(view.answer.reply))
             types = one_line(" ".join(text.split())).replace("( ", "(").replace(", )", ")")
             message = by_place.get(head(view)) or cut(types, _LONGEST)
             notes = (types,) if message != types else ()

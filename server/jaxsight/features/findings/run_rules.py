@@ -161,7 +161,7 @@ def _judged(
         gradients=differentiated.gradients(view.module),
         warnings=reply.warnings,
         quote=places.text,
-        around=places.around,
+        around=places.ancestors,
         syntax=places.syntax,
         functions=places.functions,
         calls=outlined.calls,

@@ -57,11 +57,11 @@ def of_annotations(view: View, rules: Sequence[Rule]) -> Iterator[Finding]:
         observation = view.observed.get(range_of(target))
         if observation is None or observation.more or len(observation.values) != 1:
             return ""
-        return view.seen(observation)[0].text
+        return view.values(observation)[0].text
 
     names = {reply.outputs: view.size_names.outputs or reply.outputs}
     for observation in view.observed.values():
-        texts = (value.text for value in view.seen(observation))
+        texts = (value.text for value in view.values(observation))
         names |= zip(texts, view.named(observation), strict=True)
     annotated = AnnotatedFunction(
         definition,

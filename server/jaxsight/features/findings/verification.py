@@ -26,7 +26,7 @@ from jaxsight.source.text import Range
 from jaxsight.source.text_shift import common_prefix
 from jaxsight.text import units
 from jaxsight.text.inert import clause, words
-from jaxsight.wire.messages.replies import Failed, Imported, Made, Shown
+from jaxsight.wire.messages.replies import Failed, Imported, ImportedProgram, Listing
 from jaxsight.wire.messages.requests import CONSTANT, PROGRAM, Import
 from jaxsight.wire.observations import Failure
 from jaxsight.workers.importing import line_of
@@ -114,7 +114,7 @@ async def _sliced(engine: Engine, document: Document, subject: Subject) -> Slice
         if isinstance(view.answer.reply, Failed):
             return Sliced(view, question, None)
         shown = await tracer_requests.show(project, view.answer, PROGRAM)
-        if isinstance(shown, Shown):
+        if isinstance(shown, Listing):
             return Sliced(view, question, shown.text)
         engine.traces.cache.drop(question)
     return None
@@ -317,7 +317,7 @@ def _ended(death: Death) -> str:
             return f"exited the process with status {death.code}"
 
 
-def _contrast(here: str | None, there: Made) -> str:
+def _contrast(here: str | None, there: ImportedProgram) -> str:
     """Return a note with both programs around their first difference."""
     if there.failure is not None:
         return f"tracing raises {_raised(there.failure)} when the module is imported"

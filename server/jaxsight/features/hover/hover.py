@@ -15,7 +15,7 @@ from jaxsight.features.hover.text import (
     with_wait,
 )
 from jaxsight.features.kernels.table import explanation, expression_words, shares_of
-from jaxsight.features.measuring.shown import ShownTimes, expression_times, kernel_rows, shown_times
+from jaxsight.features.measuring.timing import LastTimes, expression_times, kernel_rows, last_times
 from jaxsight.features.model import Hover
 from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, untraced
 from jaxsight.features.shardings import chosen_layouts, traced_layouts
@@ -106,7 +106,7 @@ async def _hover_in(
         chunk,
         position,
         places,
-        lambda view: _observed(engine, view, places or view.around(position)),
+        lambda view: _observed(engine, view, places or view.enclosing(position)),
     )
 
 
@@ -182,15 +182,15 @@ def _observed(engine: Engine, view: View, places: Sequence[Range]) -> Hover | No
         observation = view.observed.get(place)
         if observation is None or not observation.values:
             continue
-        layouts, compiled = traced_layouts(view.seen(observation)), ""
+        layouts, compiled = traced_layouts(view.values(observation)), ""
         kernels = engine.programs.kernels(view)
         if kernels is not None and kernels.view.stale == view.stale:
-            times = shown_times(engine, view, kernels.target, kernels)
+            times = last_times(engine, view, kernels.target, kernels)
             matched = times.matched if times is not None else None
             took = expression_times(matched, kernels.holding(place)) if matched is not None else ""
             compiled = " · ".join(filter(None, (expression_words(kernels, place), took)))
             if view.compiled_as != "inside":  # alone, it may be partitioned differently
-                layouts = layouts or chosen_layouts(kernels, place, view.seen(observation))
+                layouts = layouts or chosen_layouts(kernels, place, view.values(observation))
         source = view.module.slice_text(place)
         return expression_hover(source, place, observation, view, compiled, layouts)
     return None
@@ -206,7 +206,7 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
     asks = engine.projects.of(path).settings.kernels == "compiled"
     is_compiled = any(programs.is_compiled(view, target) for target in targets)
     if view.compiled_as and asks and not is_compiled:
-        others = [v for v in await engine.traces.known_views(document) if not v.compiled_as]
+        others = [v for v in await engine.traces.cached_views(document) if not v.compiled_as]
         others += await engine.traces.programs_in(document)
         around = [own for each in others if (own := programs.kernels(each)) is not None]
         shares = shares_of(around, view.subject_range)
@@ -241,7 +241,7 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
         for task in tasks:
             if not task.done():
                 engine.waiting.go_on(task, view)
-    measured = ((each.target, shown_times(engine, view, each.target, each)) for each in results)
+    measured = ((each.target, last_times(engine, view, each.target, each)) for each in results)
     times = {target.name: known for target, known in measured if known is not None}
     words = target_rows(view, results, times)
     if waiting:
@@ -272,7 +272,7 @@ _COLLECTIVES = 12
 """Collectives that a table has, likewise; the document of kernels has all."""
 
 
-def target_rows(view: View, results: Sequence[Compilation], times: Mapping[str, ShownTimes]) -> str:
+def target_rows(view: View, results: Sequence[Compilation], times: Mapping[str, LastTimes]) -> str:
     """Return a Markdown table with a row for each target, for a hover.
 
     Programs for several devices follow: their mesh, memory and collectives.

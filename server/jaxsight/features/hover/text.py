@@ -23,7 +23,7 @@ from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import escaped, fenced, prose, span
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.observations import Observation, Seen
+from jaxsight.wire.observations import ExprValue, Observation
 
 _WIDTH = 88
 """Columns of code in a hover, the default of Black; VS Code makes a wider one scroll."""
@@ -60,10 +60,10 @@ def function_hover(
     answer = view.answer
     parts: list[str] = []
     if isinstance(answer.reply, Traced):
-        traced = view.shown(answer.reply) if view.assumed else answer.reply
+        traced = view.with_sizes(answer.reply) if view.assumed else answer.reply
         parts.append(f"*{inputs.WITH_SIZES}:*" if targets and view.assumed else "")
         parts.append(targets)
-        forms = [view.shown(traced)] if view.assumed else [view.shown(traced), traced]
+        forms = [view.with_sizes(traced)] if view.assumed else [view.with_sizes(traced), traced]
         signatures = dict.fromkeys(signature(subject.name, form) for form in forms)
         parts.append(fenced("\n".join(signatures)))
         parts.append(_facts(subject, view, traced))
@@ -114,7 +114,7 @@ def expression_hover(
     """
     lines = []
     name = shortened(source)
-    values = view.seen(observation)
+    values = view.values(observation)
     types = (
         *zip(view.named(observation), values, strict=True),
         *((value.text, value) for value in values),
@@ -156,12 +156,12 @@ def helper_hover(placed: PlacedFunction, view: View) -> Hover | None:
         view: the trace.
     """
     function = placed.function
-    values: list[Seen] = []
+    values: list[ExprValue] = []
     named: list[str] = []
     numbers: list[str] = []
     for parameter in function.parameters:
         observation = view.observed.get(placed.place(parameter.range))
-        observed = view.seen(observation) if observation is not None else ()
+        observed = view.values(observation) if observation is not None else ()
         names = view.named(observation) if observation is not None else ()
         values += observed
         named.append(_parameter(parameter.name, names, observed))
@@ -176,7 +176,7 @@ def helper_hover(placed: PlacedFunction, view: View) -> Hover | None:
     return _hover(placed.name_range, parts, view)
 
 
-def _parameter(name: str, types: Sequence[str], values: Sequence[Seen]) -> str:
+def _parameter(name: str, types: Sequence[str], values: Sequence[ExprValue]) -> str:
     short = (
         array_trees.brief(value.tree, one_line(text), _LONGEST_INPUT)
         for text, value in zip(types, values, strict=True)
@@ -266,11 +266,11 @@ def _set_words(subject: Subject, view: View) -> str:
     return "its example inputs"
 
 
-def _notes(values: Iterable[Seen]) -> Iterable[str]:
+def _notes(values: Iterable[ExprValue]) -> Iterable[str]:
     return dict.fromkeys(note for value in values for note in value_notes(value))
 
 
-def value_notes(value: Seen) -> list[str]:
+def value_notes(value: ExprValue) -> list[str]:
     """Return what is known of a value besides its type, in Markdown.
 
     What it was computed in is `inside scan body › grad`, without calls of jitted functions.

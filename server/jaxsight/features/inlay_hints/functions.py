@@ -8,8 +8,8 @@ from jaxsight.examples.jax_use import JaxUse
 from jaxsight.features import caveats, inputs
 from jaxsight.features.findings import failures
 from jaxsight.features.inlay_hints.kind import (
+    HintDocument,
     LabelPart,
-    ShownDocument,
     fitted,
     head,
     head_of,
@@ -17,7 +17,7 @@ from jaxsight.features.inlay_hints.kind import (
 )
 from jaxsight.features.inputs import WITH_SIZES, ReachedPlaces
 from jaxsight.features.kernels.table import explanation, label, shares_of, table
-from jaxsight.features.measuring.shown import ShownTimes, shown_times
+from jaxsight.features.measuring.timing import LastTimes, last_times
 from jaxsight.features.model import Hint
 from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, why_untraced
 from jaxsight.figures.program_notes import SAME, change
@@ -38,7 +38,7 @@ from jaxsight.text.inert import clause, one_line, visible
 from jaxsight.text.markdown import prose
 from jaxsight.text.pytree_display import ELLIPSIS
 from jaxsight.text.units import count
-from jaxsight.trust.decisions import shown_path
+from jaxsight.trust.decisions import path_text
 from jaxsight.wire.messages.replies import Traced
 
 SIGN = "▣"
@@ -47,7 +47,7 @@ _UPDATED = 3
 """Names of updated state that a line lists, a choice: most modules have one or two."""
 
 
-def totals(shown: ShownDocument) -> Iterator[Hint]:
+def totals(shown: HintDocument) -> Iterator[Hint]:
     """Yield the totals of each function, with what changed since its file was saved."""
     for traced in shown.views:
         if (kernels := shown.kernels(traced)) is None:
@@ -58,7 +58,7 @@ def totals(shown: ShownDocument) -> Iterator[Hint]:
         before, reply = shown.engine.programs.before(view), view.answer.reply
         difference = change(before, kernels.compiled) if before is not None else SAME
         updates = reply.updates if isinstance(reply, Traced) else ()
-        times = shown_times(shown.engine, view, kernels.target, kernels)
+        times = last_times(shown.engine, view, kernels.target, kernels)
         parts = list(_figures(kernels, difference, times))
         if view.subject.is_program:
             parts.insert(0, LabelPart(view.subject.title, 0))
@@ -82,7 +82,7 @@ def totals(shown: ShownDocument) -> Iterator[Hint]:
 
 
 def _figures(
-    kernels: LocatedFigures, difference: str, times: ShownTimes | None
+    kernels: LocatedFigures, difference: str, times: LastTimes | None
 ) -> Iterator[LabelPart]:
     """Yield kernels, launches if there are more or fewer, memory, collectives and the target.
 
@@ -140,7 +140,7 @@ INSTALL = "jaxsight.installTarget"
 _NOTE = "A kernel counts for each function that it computes something of."
 
 
-def _shares(shown: ShownDocument) -> Iterator[Hint]:
+def _shares(shown: HintDocument) -> Iterator[Hint]:
     """Yield the share of each function that is not compiled by itself, in the first program."""
     programs = [*filter(None, map(shown.kernels, shown.programs))]
     for view in shown.views:
@@ -151,7 +151,7 @@ def _shares(shown: ShownDocument) -> Iterator[Hint]:
             yield Hint(head(view), f"{SIGN} {first}", prose("\n\n".join((*shares, _NOTE))))
 
 
-def without_kernels(shown: ShownDocument) -> Iterator[Hint]:
+def without_kernels(shown: HintDocument) -> Iterator[Hint]:
     """Yield why nothing was compiled, or once that takes a moment, that it is being compiled."""
     yield from _shares(shown)
     programs, first = shown.engine.programs, shown.engine.choices.target(shown.document.path)
@@ -181,7 +181,7 @@ def without_kernels(shown: ShownDocument) -> Iterator[Hint]:
 # A mark after the signature of a function whose newest answer has caveats.
 
 
-def marks(shown: ShownDocument) -> Iterator[Hint]:
+def marks(shown: HintDocument) -> Iterator[Hint]:
     """Yield the mark of each function whose kernels are not shown after its signature."""
     programs, has_kernels = shown.engine.programs, shown.wanted.kernels
     newest: dict[str, View] = {}
@@ -204,7 +204,7 @@ def marks(shown: ShownDocument) -> Iterator[Hint]:
 # A mark after the signature of a function that waits for the user's consent to run or compile.
 
 
-def consent(shown: ShownDocument) -> Iterator[Hint]:
+def consent(shown: HintDocument) -> Iterator[Hint]:
     """Yield a mark for each function that is neither run nor sent to a host until then."""
     engine, document = shown.engine, shown.document
     project = engine.projects.of(document.path)
@@ -212,7 +212,7 @@ def consent(shown: ShownDocument) -> Iterator[Hint]:
     if not why and shown.wanted.kernels:
         target = engine.choices.target(document.path)
         if target.host:
-            label = f"{shown_path(target.short)} waits for approval"
+            label = f"{path_text(target.short)} waits for approval"
             why = project.not_sent(target.host)
     if not why:
         return
@@ -230,14 +230,14 @@ _LONGEST = 60
 """Characters of a reason, a choice: it follows a signature."""
 
 
-def untraced(shown: ShownDocument) -> Iterator[Hint]:
+def untraced(shown: HintDocument) -> Iterator[Hint]:
     """Yield the hints of functions that are traced in part, and of those that are not at all."""
     yield from _ends(shown)
     if shown.engine.dry_runs.is_current(shown.document):
         yield from _reasons(shown)
 
 
-def _ends(shown: ShownDocument) -> Iterator[Hint]:
+def _ends(shown: HintDocument) -> Iterator[Hint]:
     """Yield a mark with the error, where it was raised or after the signature."""
     for view in inputs.without_repeats(shown.views):
         if view.stale or not failures.is_quiet(view) or view.subject.is_proposed:
@@ -251,7 +251,7 @@ def _ends(shown: ShownDocument) -> Iterator[Hint]:
         yield Hint(place, LABEL, f"{why}\n\n{prose(f'traced {given}')}")
 
 
-def _reasons(shown: ShownDocument) -> Iterator[Hint]:
+def _reasons(shown: HintDocument) -> Iterator[Hint]:
     """Yield the reason of each function without inputs that no trace has reached."""
     engine, document = shown.engine, shown.document
     # Of stale views only those count of which hints are left.

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 
 from jaxsight.features.inlay_hints import functions, lines, shapes
-from jaxsight.features.inlay_hints.kind import HintKind, ShownDocument
+from jaxsight.features.inlay_hints.kind import HintDocument, HintKind
 from jaxsight.features.model import Hint
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
@@ -79,7 +79,7 @@ async def hints(
     program = await engine.traces.program(document, wait=wait)
     views += [program] if program is not None else []
     views += await compiled_parts(engine, document, wait=wait) if shows_kernels else []
-    shown = ShownDocument(engine, document, views, settings, range)
+    shown = HintDocument(engine, document, views, settings, range)
     return sorted(
         (hint for kind in kinds for hint in kind.hints(shown) if shown.holds(hint.range)),
         key=lambda hint: (hint.range, hint.label),
@@ -105,7 +105,7 @@ async def _name_sizes(engine: Engine, views: list[View], patience: float | None)
     the last time; a refresh follows for those that take longer.
     """
     sizes = engine.sizes
-    fresh = [view for view in views if not view.stale and sizes.known(view.answer) is None]
+    fresh = [view for view in views if not view.stale and sizes.cached(view.answer) is None]
     if patience is not None:
         fresh = [view for view in fresh if sizes.is_quick(view.answer.question, PATIENCE)]
     if not fresh or (patience is not None and patience <= 0):

@@ -23,7 +23,7 @@ from jaxsight.text.pytree_display import ELLIPSIS
 
 
 @dataclass(frozen=True, slots=True)
-class ShownDocument:
+class HintDocument:
     """A document whose hints are shown.
 
     `views` are the newest answer about each function, and the last trace of each whose newest one
@@ -67,7 +67,7 @@ class HintKind:
     """
 
     settings: tuple[str, ...]
-    hints: Callable[[ShownDocument], Iterable[Hint]]
+    hints: Callable[[HintDocument], Iterable[Hint]]
     needs_kernels: bool = False
     """Whether functions are compiled for it."""
 
@@ -111,7 +111,7 @@ def line_end(module: Module, line: int) -> Range:
 
 
 def line_hints(
-    shown: ShownDocument,
+    shown: HintDocument,
     kernels: LocatedFigures,
     sign: str,
     placed: Iterable[tuple[Range | None, T]],
@@ -149,15 +149,15 @@ def line_hints(
 
 
 def of_programs(
-    hints: Callable[[ShownDocument, LocatedFigures], Iterable[Hint]],
-) -> Callable[[ShownDocument], Iterator[Hint]]:
+    hints: Callable[[HintDocument, LocatedFigures], Iterable[Hint]],
+) -> Callable[[HintDocument], Iterator[Hint]]:
     """Make hints about a program ones about the kernels of all functions, once on a line.
 
     On a line in a traced function, that function's hints are shown; on other lines those of the
     first function that reaches it. These are also shown in a function that is a part of it.
     """
 
-    def of_views(shown: ShownDocument) -> Iterator[Hint]:
+    def of_views(shown: HintDocument) -> Iterator[Hint]:
         reached: set[Position] = set()
         views = [
             view

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from jaxsight.features.inlay_hints.kind import (
-    ShownDocument,
+    HintDocument,
     line_end,
     line_hints,
     of_programs,
 )
-from jaxsight.features.measuring.shown import row_words, shown_times
+from jaxsight.features.measuring.timing import last_times, row_words
 from jaxsight.features.model import Hint
 from jaxsight.figures import collectives, host_transfers
 from jaxsight.figures.rows import sentence
@@ -28,7 +28,7 @@ _SENTENCES = 12
 
 
 @of_programs
-def barriers(shown: ShownDocument, kernels: LocatedFigures) -> Iterator[Hint]:
+def barriers(shown: HintDocument, kernels: LocatedFigures) -> Iterator[Hint]:
     """Yield a hint for each line on which kernels of a function end."""
     unsaid = _UNSAID | {"collective"} if shown.wanted.collectives else _UNSAID
     every = kernels.graph.kernels
@@ -66,7 +66,7 @@ _DESCRIBED = 5
 
 
 @of_programs
-def moved(shown: ShownDocument, kernels: LocatedFigures) -> Iterator[Hint]:
+def moved(shown: HintDocument, kernels: LocatedFigures) -> Iterator[Hint]:
     """Yield the hints of collectives."""
     every, graph = kernels.graph.kernels, kernels.graph
 
@@ -91,7 +91,7 @@ def moved(shown: ShownDocument, kernels: LocatedFigures) -> Iterator[Hint]:
 
 
 @of_programs
-def transfers(shown: ShownDocument, kernels: LocatedFigures) -> Iterator[Hint]:
+def transfers(shown: HintDocument, kernels: LocatedFigures) -> Iterator[Hint]:
     """Yield the hints of transfers between host and device."""
     offloads = kernels.graph.offloads
     return line_hints(
@@ -110,9 +110,9 @@ def transfers(shown: ShownDocument, kernels: LocatedFigures) -> Iterator[Hint]:
 
 
 @of_programs
-def measured(shown: ShownDocument, kernels: LocatedFigures) -> Iterator[Hint]:
+def measured(shown: HintDocument, kernels: LocatedFigures) -> Iterator[Hint]:
     """Yield a hint for each line that the device worked for, stale ones of an older text."""
-    known = shown_times(shown.engine, kernels.view, kernels.target, kernels)
+    known = last_times(shown.engine, kernels.view, kernels.target, kernels)
     times = known.at_lines if known is not None else None
     if known is None or times is None:
         return
@@ -139,7 +139,7 @@ _LEAST = 0.005
 """The least share of the time that is shown at a line, a choice: less is not worth a look."""
 
 
-def profiled(shown: ShownDocument) -> Iterator[Hint]:
+def profiled(shown: HintDocument) -> Iterator[Hint]:
     """Yield the share of each line that was not edited since the run."""
     profiles, module = shown.engine.profiles, shown.document.module
     found = profiles.of_file(shown.document.path)

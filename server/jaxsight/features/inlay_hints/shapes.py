@@ -9,7 +9,7 @@ from jaxsight.features import caveats, inputs, shardings
 from jaxsight.features.hover import trees as array_trees
 from jaxsight.features.hover.random_keys import key_note
 from jaxsight.features.hover.text import value_notes
-from jaxsight.features.inlay_hints.kind import LabelPart, ShownDocument, fitted, line_end
+from jaxsight.features.inlay_hints.kind import HintDocument, LabelPart, fitted, line_end
 from jaxsight.features.model import Hint
 from jaxsight.features.shardings import chosen_axes, is_replicated, words
 from jaxsight.queries.programs.located_figures import LocatedFigures
@@ -18,7 +18,7 @@ from jaxsight.source.text import Range
 from jaxsight.text import pytree_display as trees
 from jaxsight.text.inert import one_line
 from jaxsight.text.markdown import prose, span
-from jaxsight.wire.observations import Observation, Seen
+from jaxsight.wire.observations import ExprValue, Observation
 
 _SHOWN_VALUES = 2
 """Values of a label where several calls reach a place: more do not fit `inlayHints.width` (40)."""
@@ -43,7 +43,7 @@ def shape_hints(
     """
     notice = caveats.notice(view)
     for range, observation in targets:
-        pairs = zip(view.seen(observation), view.named(observation), strict=True)
+        pairs = zip(view.values(observation), view.named(observation), strict=True)
         if not (arrays := [(value, name) for value, name in pairs if trees.has_array(value.text)]):
             continue
         values, names = [value for value, _ in arrays], [name for _, name in arrays]
@@ -62,7 +62,7 @@ def shape_hints(
 
 
 def _choice(
-    kernels: LocatedFigures | None, range: Range, values: list[Seen], view: View
+    kernels: LocatedFigures | None, range: Range, values: list[ExprValue], view: View
 ) -> tuple[str, str]:
     """Return the axes that the partitioner chose, ` @ (data, -)`, and a paragraph about them.
 
@@ -78,7 +78,7 @@ def _choice(
     return f" {mark}{chosen_axes(chosen)}", text
 
 
-def _label(values: list[Seen], names: list[str], more: int, suffix: str, width: int) -> str:
+def _label(values: list[ExprValue], names: list[str], more: int, suffix: str, width: int) -> str:
     """Return the first types and a suffix, as far as they fit, with `…` for what does not."""
     texts = {one_line(name): value.tree for value, name in zip(values, names, strict=True)}
     whole = _SEPARATOR.join(texts) + (f"{_SEPARATOR}{trees.ELLIPSIS}" if more else "")
@@ -99,7 +99,7 @@ def _label(values: list[Seen], names: list[str], more: int, suffix: str, width: 
     return label if label.endswith(trees.ELLIPSIS) else f"{label} {trees.ELLIPSIS}"
 
 
-def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
+def _tooltip(values: list[ExprValue], names: list[str], more: int) -> str:
     """Return the types with what is known about them, those with names of sizes in both forms."""
     lines = []
     for value, name in zip(values, names, strict=True):
@@ -112,7 +112,7 @@ def _tooltip(values: list[Seen], names: list[str], more: int) -> str:
     return "\n\n".join(lines)
 
 
-def hints(shown: ShownDocument) -> Iterator[Hint]:
+def hints(shown: HintDocument) -> Iterator[Hint]:
     """Yield a hint for each target, of the current trace or else of the last one that saw it.
 
     Where several functions reach it, the function that contains it comes first.
@@ -155,7 +155,7 @@ def hints(shown: ShownDocument) -> Iterator[Hint]:
         yield from shapes.values()
 
 
-def _at_line_ends(hints: Iterable[Hint], shown: ShownDocument) -> Iterator[Hint]:
+def _at_line_ends(hints: Iterable[Hint], shown: HintDocument) -> Iterator[Hint]:
     """Yield a hint at the end of each line, with names if there are several.
 
     Editors may draw hints of one place in any order, so they are one hint.

@@ -8,7 +8,7 @@ from itertools import islice
 
 from jaxsight.features import caveats
 from jaxsight.features.findings import failures
-from jaxsight.features.measuring.shown import ShownTimes, seconds_words
+from jaxsight.features.measuring.timing import LastTimes, seconds_words
 from jaxsight.figures import host_transfers, program_notes
 from jaxsight.figures import record as figures
 from jaxsight.figures.program_notes import iterations, memory_lines, undecided
@@ -33,7 +33,7 @@ _TRANSFERS = 12
 """Transfers between host and device that a table has, a choice: one for each kind of array."""
 
 
-def table(kernels: LocatedFigures, times: ShownTimes | None = None) -> str:
+def table(kernels: LocatedFigures, times: LastTimes | None = None) -> str:
     """Return a table of the first kernels, one of transfers, and the facts below them.
 
     Args:

@@ -96,7 +96,7 @@ async def add_examples(
         trying = await wanting.tried(PATIENCE)
         more = wanting.of(trying.result()) if trying.done() else wanting.pending()
         return [*kept, *await more]
-    known = await engine.proposals.known(document, chunk, function)  # in its body nothing is tried
+    known = await engine.proposals.cached(document, chunk, function)  # in its body nothing is tried
     return [*kept, *await (wanting.of(known) if known is not None else wanting.pending())]
 
 

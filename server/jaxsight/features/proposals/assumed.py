@@ -78,7 +78,7 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
         try:
             outcome = await _outcome(engine, document, placed)
             wants = settings.examples_assumed and name not in document.hidden
-            is_good = outcome is not None and (outcome.is_shown or bool(only and outcome.computes))
+            is_good = outcome is not None and (outcome.is_proved or bool(only and outcome.computes))
             was_shown = name in document.proposed
             is_changed = _suggest(document, name, outcome)
             show(document, name, outcome if wants and is_good else None)
@@ -96,7 +96,7 @@ async def assume(engine: Engine, path: str, budget: float = BUDGET, only: str = 
 def _suggest(document: Document, name: str, outcome: Tried | None) -> bool:
     """Keep inputs that can be traced, but that the text does not prove; return whether for new."""
     before = document.suggested.pop(name, "")
-    if outcome is None or not outcome.computes or outcome.is_shown:
+    if outcome is None or not outcome.computes or outcome.is_proved:
         return bool(before)
     document.suggested[name] = outcome.guess.title
     return document.suggested[name] != before
@@ -115,7 +115,7 @@ async def _outcome(engine: Engine, document: Document, placed: PlacedFunction) -
     calls = engine.dry_runs.partial(document.path, placed.function.qualname)
     for partial in calls:
         outcome = await engine.proposals.outcome(document, *placed, partial)
-        if outcome is not None and outcome.is_shown:
+        if outcome is not None and outcome.is_proved:
             return outcome
     if placed.function.refused or calls:
         return None
@@ -304,7 +304,7 @@ async def _is_shown_by_another(engine: Engine, document: Document, subject: Subj
     """Return whether the trace of another function shows one that is a part of it."""
     if not any(s.outside and s.outside.compiled == "inside" for s in subject.examples.sets):
         return False
-    views = await engine.traces.known_views(document)
+    views = await engine.traces.cached_views(document)
     others = [view for view in views if view.is_traced and view.subject.id != subject.id]
     return bool(ReachedPlaces(others).by(subject.placed))
 

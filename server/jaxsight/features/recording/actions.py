@@ -19,12 +19,12 @@ from jaxsight.features.recording.programs import (
     program_of,
     recordable,
 )
-from jaxsight.features.recording.until_seen import (
+from jaxsight.features.recording.until_called import (
     TIME_LIMIT,
     Run,
+    RunCoverage,
     RunOutcome,
-    SeenFunctions,
-    run_until_seen,
+    run_until_called,
 )
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.long_work import RunningTasks
@@ -51,13 +51,13 @@ class RunPlan:
     wanted: tuple[Key, ...]
 
     @property
-    def question(self) -> str:
+    def prompt(self) -> str:
         """The question whether it may run."""
         count = units.count(len(self.wanted), "function")
         return f"Run `{self.program.title}` in {self.root} until it has called {count}?"
 
 
-class UntilSeen:
+class RecordingRuns:
     """Runs programs of the user's for one session."""
 
     def __init__(self, engine: Engine) -> None:
@@ -114,7 +114,7 @@ class UntilSeen:
         return RunPlan(path, project.root, program, wanted)
 
     async def run(
-        self, plan: RunPlan, report: Callable[[SeenFunctions], None], stop: asyncio.Event
+        self, plan: RunPlan, report: Callable[[RunCoverage], None], stop: asyncio.Event
     ) -> RunOutcome:
         """Run a program until functions are seen, as the user agreed.
 
@@ -136,7 +136,7 @@ class UntilSeen:
         )
         with self._running.current():
             try:
-                return await run_until_seen(run, report, limit=TIME_LIMIT, stop=stop)
+                return await run_until_called(run, report, limit=TIME_LIMIT, stop=stop)
             except OSError as error:
                 raise LookupError(f"{plan.program.title} cannot be run: {error}") from error
 

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from jaxsight.queries.engine import Engine
 from jaxsight.targets.target import PREFERRED, Target, counted, names, parse
-from jaxsight.trust.decisions import shown_path
+from jaxsight.trust.decisions import path_text
 from jaxsight.workers.compilation import default_target, environments, installation
 from jaxsight.workers.compilation.default_target import (
     State,
@@ -185,12 +185,12 @@ class InstallPlan:
         return f"the compiler for {TITLES[self.platform]}"
 
     @property
-    def question(self) -> str:
+    def prompt(self) -> str:
         """What the user is asked."""
         return (
             f"Install {self.title}? pip downloads about "
             f"{environments.MEGABYTES[self.platform]} MB from {self.origin}, for JAX {self.jax}, "
-            f"into {shown_path(self.folder)}. Your own environment does not change."
+            f"into {path_text(self.folder)}. Your own environment does not change."
         )
 
 
@@ -268,7 +268,7 @@ class Installer:
             self._running.pop(work, None)
         default_target.look_again()
         self._retry()
-        return f"Installed {plan.title}: JAX {environment.jax}, {shown_path(environment.folder)}"
+        return f"Installed {plan.title}: JAX {environment.jax}, {path_text(environment.folder)}"
 
     async def aclose(self) -> None:
         """End all installations."""

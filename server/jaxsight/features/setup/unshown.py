@@ -65,9 +65,9 @@ async def unshown(engine: Engine, document: Document, is_settled: bool) -> Unsho
         return "", "", len(using), 0
     for subject in subjects:
         question = await engine.traces.question(document, subject)
-        if isinstance(question, Question) and engine.traces.cache.known(question) is None:
+        if isinstance(question, Question) and engine.traces.cache.cached(question) is None:
             return None
-    views = await engine.traces.known_views(document)
+    views = await engine.traces.cached_views(document)
     reached, traced = ReachedPlaces(views), {v.subject.name for v in views if v.is_traced}
     hidden = [
         placed.function.qualname
@@ -229,7 +229,7 @@ class FileStatuses:
         engine, path = self._engine, document.path
         project = engine.projects.of(path)
         if target.host:
-            for view in await engine.traces.known_views(document):
+            for view in await engine.traces.cached_views(document):
                 if (refusal := engine.programs.refusal(view)) is not None:
                     trouble = refusal.trouble
                     if trouble.kind == "approval":

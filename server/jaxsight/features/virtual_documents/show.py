@@ -8,7 +8,7 @@ from dataclasses import replace
 from jaxsight.features.caveats import marked
 from jaxsight.features.findings import failures
 from jaxsight.features.inputs import header
-from jaxsight.features.measuring.shown import ShownTimes, seconds_words, shown_times
+from jaxsight.features.measuring.timing import LastTimes, last_times, seconds_words
 from jaxsight.features.model import CompiledKind, Linked, VirtualText
 from jaxsight.features.named_function import compiled_function, question_of, traced_function
 from jaxsight.features.virtual_documents.sourcerized import (
@@ -94,7 +94,7 @@ async def _text(engine: Engine, path: str, function: str, name: str) -> VirtualT
     if shown is None:
         engine.traces.cache.drop(view.answer.question)
         return await _text(engine, path, function, name)
-    if not isinstance(shown, replies.Shown):
+    if not isinstance(shown, replies.Listing):
         if platform and isinstance(shown, Failed):
             words = f"lowered for {target.short}: {shown.failure.message}"
         else:
@@ -144,10 +144,10 @@ def compiled_document(
             shown = _hlo(result, title)
             return replace(shown, text=without_metadata(shown.text))
         case "kernels":
-            return _listed(result, title, shown_times(engine, view, result.target, result))
+            return _listed(result, title, last_times(engine, view, result.target, result))
 
 
-def _listed(kernels: LocatedFigures, title: str, times: ShownTimes | None) -> VirtualText:
+def _listed(kernels: LocatedFigures, title: str, times: LastTimes | None) -> VirtualText:
     """Return the list of kernels, each line linked to the kernel's equations.
 
     Successive kernels of one function or module have a comment with their figures before them.

@@ -64,9 +64,9 @@ async def source(engine: Engine, view: View, options: TransformedSource) -> Virt
         project = engine.projects.of(answer.question.path)
         reply = await tracer_requests.sourcerize(project, answer.question, options)
         match reply:
-            case replies.Shown(files=files) if not answer.agrees_with(files):
+            case replies.Listing(files=files) if not answer.agrees_with(files):
                 raise NotSourcerized("a file that it imports has changed")
-            case replies.Shown():
+            case replies.Listing():
                 written = (answer, reply)
                 engine.memory.sources.put(key, written)
             case Failed() if reply.failure.stage == "sourcerize":
@@ -87,7 +87,7 @@ async def source(engine: Engine, view: View, options: TransformedSource) -> Virt
     return document(view, title, written[1])
 
 
-def document(view: View, title: str, shown: replies.Shown) -> VirtualText:
+def document(view: View, title: str, shown: replies.Listing) -> VirtualText:
     """Return a tracer's text with its links moved into the module."""
     view.add_texts(shown.reused)
     return VirtualText(

@@ -71,7 +71,7 @@ class Notebook:
         """The text for the engine."""
         return "".join(self._text_of(key) + "\n" for key in self.keys)
 
-    def views(self, units: Units) -> list[DocumentWindow]:
+    def windows(self, units: Units) -> list[DocumentWindow]:
         """Return the windows of all Python cells."""
         views = []
         first = 0
@@ -140,21 +140,21 @@ class ClientDocuments:
         """Remove a notebook and its cells."""
         return self._notebooks.pop(uri_key(uri), None)
 
-    def view(self, uri: str) -> DocumentWindow | None:
+    def window_of(self, uri: str) -> DocumentWindow | None:
         """Return the window to convert positions of `uri` with, or `None` if it is not served."""
         key = uri_key(uri)
         if (document := self._documents.get(key)) is not None:
             return DocumentWindow(document, self.units)
-        cells = (cell for each in self._notebooks.values() for cell in each.views(self.units))
+        cells = (cell for each in self._notebooks.values() for cell in each.windows(self.units))
         return next((cell for cell in cells if uri_key(cell.uri) == key), None)
 
-    def views(self, path: str) -> list[DocumentWindow]:
+    def windows(self, path: str) -> list[DocumentWindow]:
         """Return all windows on an engine document: one for a file, one per cell for a notebook."""
         documents = [each for each in self._documents.values() if each.path == path]
         notebooks = [each for each in self._notebooks.values() if each.path == path]
-        cells = [view for notebook in notebooks for view in notebook.views(self.units)]
+        cells = [view for notebook in notebooks for view in notebook.windows(self.units)]
         return [*(DocumentWindow(document, self.units) for document in documents), *cells]
 
     def window(self, path: str, where: Range) -> DocumentWindow | None:
         """Return the window in which a range of an engine document begins."""
-        return next((view for view in self.views(path) if view.holds(where)), None)
+        return next((view for view in self.windows(path) if view.holds(where)), None)

@@ -74,7 +74,7 @@ class VirtualDocument:
     transform: str = ""
 
     @property
-    def what(self) -> str | TransformedSource:
+    def request(self) -> str | TransformedSource:
         """The corresponding request to the engine."""
         if self.kind in STYLES:
             return TransformedSource(self.kind, transform=cast(Transform, self.transform))

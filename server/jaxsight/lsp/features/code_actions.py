@@ -34,12 +34,12 @@ async def actions(
     The client's `diagnostics` are not used, because some clients send none.
     """
     uri = params.text_document.uri
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is None or not context.client.takes_actions:
         return None
     context.cursors.selected(uri, params.range, params.context.trigger_kind)
     engine_actions = await context.session.actions(view.path, view.range(params.range))
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is None:
         return None
     only = params.context.only
@@ -70,7 +70,7 @@ async def resolve(context: ClientContext, action: types.CodeAction) -> types.Cod
     If there are none, the user is shown the reason, and nothing is edited.
     """
     match action.data:
-        case {"uri": str(uri), "pending": str(pending)} if view := context.documents.view(uri):
+        case {"uri": str(uri), "pending": str(pending)} if view := context.documents.window_of(uri):
             pass
         case _:
             return action
@@ -80,7 +80,7 @@ async def resolve(context: ClientContext, action: types.CodeAction) -> types.Cod
     except LookupError as error:
         context.refuse(str(error))
         return action
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is not None and view.document.version == version:
         action.edit = _workspace_edit(context, view, edits)
     return action

@@ -83,7 +83,7 @@ class Commands:
             SHOW_PROPOSED: (self._show_proposed, "a file and a function"),
             KEEP_PROPOSED: (self._keep_proposed, "a file and a function"),
             OPEN_PROFILE: (self._runs.open_profile, "a profile's file or folder"),
-            RUN_UNTIL_SEEN: (self._runs.run_until_seen, "a file"),
+            RUN_UNTIL_SEEN: (self._runs.run_until_called, "a file"),
             OPEN_PANEL: (self.pages.open, "nothing, or a file and a function"),
             MEASURE: (self._runs.measure, "a file, a function and optionally `cancel` or `wait`"),
             TRUST: (self._trust, "at most a folder"),
@@ -193,7 +193,7 @@ class Commands:
         action = await context.session.keep_proposed(path, function)
         view = context.documents.window(path, action.edits[0].range)
         if action.file:
-            view = next(iter(context.documents.views(path)), None)
+            view = next(iter(context.documents.windows(path)), None)
         if view is not None and context.client.applies_edits:
             edit = workspace_edit(context, view, action)
             params = types.ApplyWorkspaceEditParams(edit=edit, label=action.title)

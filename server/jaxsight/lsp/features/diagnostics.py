@@ -60,7 +60,7 @@ class Diagnostics:
         """
         uri = params.text_document.uri
         try:
-            view = self._context.documents.view(uri)
+            view = self._context.documents.window_of(uri)
             found = await self._diagnostics(view.path) if view is not None else {}
         except Exception as error:
             log.exception("diagnostics of %s", uri)
@@ -88,7 +88,7 @@ class Diagnostics:
 
     def clear(self, path: str, uris: Iterable[str]) -> None:
         """Remove the diagnostics of closed documents."""
-        if not self._context.documents.views(path):
+        if not self._context.documents.windows(path):
             self._cancel(path)
             self._last.pop(path, None)
         if self._context.client.pulls_diagnostics:
@@ -117,10 +117,10 @@ class Diagnostics:
                     if view.holds(finding.range)
                 ],
             )
-            for view in context.documents.views(path)
+            for view in context.documents.windows(path)
         }
 
-    def shown_at(self, path: str, position: Position) -> list[Finding]:
+    def published_at(self, path: str, position: Position) -> list[Finding]:
         """Return the findings at a position of the current text that the client shows."""
         versions, findings = self._last.get(path, ((), []))
         if versions != self._versions(path):
@@ -128,7 +128,7 @@ class Diagnostics:
         return [finding for finding in findings if position in finding.range]
 
     def _versions(self, path: str) -> tuple[int, ...]:
-        return tuple(view.document.version for view in self._context.documents.views(path))
+        return tuple(view.document.version for view in self._context.documents.windows(path))
 
     def _cancel(self, path: str) -> None:
         if (task := self._pushes.pop(path, None)) is not None:
@@ -151,7 +151,7 @@ async def _read_closed_files(
     if not context.client.related_information:
         return {}
     paths = {mention.path for finding in findings for mention in finding.related}
-    closed = [path for path in paths if not context.documents.views(path)]
+    closed = [path for path in paths if not context.documents.windows(path)]
     texts = await asyncio.gather(*(asyncio.to_thread(_read, path) for path in closed))
     return {
         path: ClientDocument(uri_of(path), path, 0, text)

@@ -146,5 +146,5 @@ class DocumentSync:
         notebook = self._documents.close_notebook(params.notebook_document.uri)
         if notebook is not None:
             self._context.session.close(notebook.path)
-            cells = [view.uri for view in notebook.views(self._documents.units)]
+            cells = [view.uri for view in notebook.windows(self._documents.units)]
             self._diagnostics.clear(notebook.path, cells)

@@ -52,18 +52,18 @@ async def answer(
     It explains the findings at the position, and operations of printed programs.
     """
     uri = params.text_document.uri
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is None:
         return await operation_hover(context, params)
     context.cursors.hovered(uri, params.position)
     position = view.position(params.position)
     hover = await context.session.hover(view.path, position)
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is None:
         return None
     mark("hover answered")
     parts = [hover.markdown] if hover is not None else []
-    findings = diagnostics.shown_at(view.path, position)
+    findings = diagnostics.published_at(view.path, position)
     parts += filter(None, (_explained(finding, "".join(parts)) for finding in findings))
     if not parts:
         return None

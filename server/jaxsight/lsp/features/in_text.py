@@ -27,11 +27,11 @@ async def hints(
     Tooltips are included unless the client resolves them later.
     """
     uri = params.text_document.uri
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is None:
         return None
     found = await context.session.hints(view.path, view.range(params.range))
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is None:
         return None
     answers = []
@@ -49,7 +49,7 @@ async def hints(
 async def resolve(context: ClientContext, hint: types.InlayHint) -> types.InlayHint:
     """Return the hint with its tooltip, if the engine still shows this hint there."""
     uri = hint.data.get("uri") if isinstance(hint.data, dict) else None
-    view = context.documents.view(uri) if isinstance(uri, str) else None
+    view = context.documents.window_of(uri) if isinstance(uri, str) else None
     if view is None:
         return hint
     line = types.Range(types.Position(hint.position.line, 0), hint.position)
@@ -65,11 +65,11 @@ async def lenses(
 ) -> list[types.CodeLens] | None:
     """Return the engine's lenses in this document, or that of a program's file."""
     uri = params.text_document.uri
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is None:
         return _of_program(context, uri)
     engine_lenses = await context.session.lenses(view.path)
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is None:
         return None
     return [
@@ -100,11 +100,11 @@ async def complete(
 ) -> types.CompletionList | None:
     """Return the engine's proposals, in its order."""
     uri = params.text_document.uri
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is None:
         return None
     completions = await context.session.completions(view.path, view.position(params.position))
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if not completions or view is None:
         return None
     proposals = [

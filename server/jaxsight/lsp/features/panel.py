@@ -47,7 +47,7 @@ class Panels:
 
     async def _answer(self, params: object) -> Json | None:
         match params:
-            case {"uri": str(uri)} if (view := self._context.documents.view(uri)) is not None:
+            case {"uri": str(uri)} if (view := self._context.documents.window_of(uri)) is not None:
                 self._shown.add(view.path)
         return await self.panel(params)
 
@@ -63,7 +63,7 @@ class Panels:
                     raise JsonRpcInvalidParams(f"{REQUEST}: {error}") from error
             case _:
                 raise JsonRpcInvalidParams(f"{REQUEST} takes a uri and a position or a function")
-        view = self._context.documents.view(uri)
+        view = self._context.documents.window_of(uri)
         if view is None:
             return None
         where = at if isinstance(at, str) else view.position(at)
@@ -81,7 +81,7 @@ class Panels:
 
         if figure not in FIGURES:
             raise JsonRpcInvalidParams(f"{SWEEP}: the figure is one of {', '.join(FIGURES)}")
-        view = self._context.documents.view(uri)
+        view = self._context.documents.window_of(uri)
         if view is None:
             return None
         session = self._context.session
@@ -94,7 +94,7 @@ class Panels:
         """
         if path in self._shown:
             self._shown.discard(path)
-            for view in self._context.documents.views(path)[:1]:
+            for view in self._context.documents.windows(path)[:1]:
                 self._context.notify(REFRESH, {"uri": view.uri})
 
 

@@ -58,7 +58,7 @@ class PanelPages:
         """
         await asyncio.to_thread(page.template)
         context = self._context
-        views = context.documents.views(path) if function else ()
+        views = context.documents.windows(path) if function else ()
         asked = {"uri": views[0].uri, "function": function} if views else {}
         url = await self._server.link(urlencode(asked, errors="replace"))
         params = types.ShowDocumentParams(url, external=True, take_focus=True)
@@ -69,7 +69,7 @@ class PanelPages:
 
     def refresh(self, path: str) -> None:
         """Notify the pages that there are new answers about a file."""
-        for view in self._context.documents.views(path)[:1]:
+        for view in self._context.documents.windows(path)[:1]:
             self._server.send(_event(panel.REFRESH, {"uri": view.uri}))
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class PanelPages:
 
     def _moved(self, cursor: Cursor) -> None:
         uri, line, character = cursor
-        if self._context.documents.view(uri) is not None:
+        if self._context.documents.window_of(uri) is not None:
             position = {"line": line, "character": character}
             params = {"textDocument": {"uri": uri}, "position": position}
             self._server.last = _event(CURSOR, params)
@@ -103,7 +103,9 @@ class PanelPages:
         """
         context, focus = self._context, bool(params["focus"])
         structured = context.converter.structure(params["places"], list[types.Location])
-        places = [place for place in structured if context.documents.view(place.uri) is not None]
+        places = [
+            place for place in structured if context.documents.window_of(place.uri) is not None
+        ]
         if context.client.knows_us:
             sent = context.converter.unstructure(places)
             context.notify(REVEAL, {"places": sent, "focus": focus})

@@ -23,7 +23,7 @@ from jaxsight.text import units
 
 if TYPE_CHECKING:
     from jaxsight.features.recording.actions import RunPlan
-    from jaxsight.features.recording.until_seen import RunOutcome, SeenFunctions
+    from jaxsight.features.recording.until_called import RunCoverage, RunOutcome
 
 MEASURE = "jaxsight.measure"
 OPEN_PROFILE = "jaxsight.openProfile"
@@ -69,7 +69,7 @@ class RunCommands:
         context = self._context
         plan = await context.session.measuring.plan(path, function)
         command = f"measure FILE:{plan.function}"
-        if not await self._agrees((plan.root, ""), plan.question, ["Cancel", "Measure"], command):
+        if not await self._agrees((plan.root, ""), plan.prompt, ["Cancel", "Measure"], command):
             return None
         async with cancellable(context, f"Measuring {function}") as bar:
             times = await bar.result_of(context.session.measuring.run(plan, bar.report))
@@ -120,7 +120,7 @@ class RunCommands:
         await self._virtual_documents.open(shown, content.text)
         return {"uri": shown.uri(), "text": content.text}
 
-    async def run_until_seen(self, path: str) -> Answer:
+    async def run_until_called(self, path: str) -> Answer:
         """Run the program of a file.
 
         Raises:
@@ -133,7 +133,7 @@ class RunCommands:
         title = plan.program.title
         command = f"record --until-seen -- {title}"
         if path in self._files or not await self._agrees(
-            (plan.root, title), plan.question, ["Run"], command
+            (plan.root, title), plan.prompt, ["Run"], command
         ):
             return None
         self._files.add(path)
@@ -155,7 +155,7 @@ class RunCommands:
         async with cancellable(context, f"Running {plan.program.title}") as bar:
             bar.when_cancelled(stop.set)
 
-            def report(seen: SeenFunctions) -> None:
+            def report(seen: RunCoverage) -> None:
                 bar.report(f"missing: {units.some([name for _, name in seen.missing], _NAMED)}")
                 context.session.look_for_recordings()
 

@@ -99,7 +99,7 @@ class Targets:
         context = self._context
         plan = await context.session.installer.plan(path, platform)
         command = f"targets install {platform}"
-        if not await context.agrees(plan.question, ["Cancel", "Install"], command):
+        if not await context.agrees(plan.prompt, ["Cancel", "Install"], command):
             return
         async with cancellable(context, f"Installing {plan.title}") as bar:
             installed = await bar.result_of(context.session.installer.install(plan, bar.report))

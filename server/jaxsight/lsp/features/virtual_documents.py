@@ -120,7 +120,7 @@ class VirtualDocuments:
         content = await self._context.session.show(
             document.path,
             document.function,
-            document.what,
+            document.request,
             self._context.printed.text(document.path),
         )
         text = content.text if document.kind in (*STYLES, *EXTENDED) else visible(content.text)
@@ -132,7 +132,7 @@ class VirtualDocuments:
         There are none if it has another text now.
         """
         versions = tuple(
-            view.document.version for view in self._context.documents.views(document.path)
+            view.document.version for view in self._context.documents.windows(document.path)
         )
         linked = self._linked.get(document)
         if linked is None or linked[0] != versions:

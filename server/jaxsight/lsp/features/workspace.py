@@ -56,7 +56,7 @@ async def initialized(context: ClientContext, params: types.InitializedParams) -
 async def _import_ahead(context: ClientContext) -> None:
     """Import what the first shapes do not need, once they are there or wait for JAX."""
     await asyncio.sleep(_FIRST_SHAPES)
-    await context.session.import_ahead()
+    await context.session.preload()
     linecache.clearcache()  # attrs and cattrs put 2 MiB of generated methods there
 
 

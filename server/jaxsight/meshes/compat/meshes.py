@@ -152,7 +152,7 @@ def mesh_sizes(jaxpr: object) -> set[int]:
     return {mesh.size for mesh in itertools.chain(meshes_in(inputs), meshes_of(jaxpr))}
 
 
-def places_on_several(jaxpr: object) -> bool:
+def uses_several_devices(jaxpr: object) -> bool:
     """Return whether an equation of a jaxpr puts arrays on several devices, or constrains them."""
     all_params = (equation.params for _, equation in walk(jaxpr))
     placed = (params.get("devices", (params.get("sharding"),)) for params in all_params)

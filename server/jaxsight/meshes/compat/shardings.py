@@ -70,12 +70,12 @@ def placement(value: object) -> Sharding | None:
 
     Return `None` if it is the same on all devices, or if its type has its sharding.
     """
-    sharding = given(value)
+    sharding = sharding_of(value)
     is_typed = sharding is not None and EXPLICIT in sharding.mesh.types
     return None if is_typed and traced(jax.typeof(value)) is not None else sharding
 
 
-def given(value: object) -> Sharding | None:
+def sharding_of(value: object) -> Sharding | None:
     """Return the sharding of an array or an argument; `None` if it is the same on all devices."""
     if isinstance(value, jax.core.Tracer):
         return None

@@ -23,24 +23,24 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, OpenDocuments, Subject, module_name
 from jaxsight.queries.dry_runs import own_program
-from jaxsight.queries.dry_runs.found_calls import (
-    FoundCalls,
+from jaxsight.queries.dry_runs.call_facts import (
+    CallFacts,
     PartialCall,
     are_old,
-    around,
     batches,
     functions_of,
     has_loop,
-    is_used_around,
+    parents,
+    used_outside,
     why_uncalled,
 )
-from jaxsight.queries.dry_runs.project_files import ProgramFiles, given_calls
-from jaxsight.queries.long_work import Aside
+from jaxsight.queries.dry_runs.project_files import ProgramFiles, example_calls
+from jaxsight.queries.long_work import JobQueue
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.traces.query import module_meaning, run_of
 from jaxsight.source.module import Module
-from jaxsight.wire.messages.inputs import PROGRAM, RUN, DryCall, EntryPoint, GivenCall
-from jaxsight.wire.messages.replies import CallSeen, Cancelled, DryCalls, Failed, Traced
+from jaxsight.wire.messages.inputs import PROGRAM, RUN, DryCall, EntryPoint, InputCall
+from jaxsight.wire.messages.replies import CallRecord, Cancelled, DryCalls, Failed, Traced
 from jaxsight.wire.messages.requests import NEW, DryRun, Trace
 from jaxsight.wire.observations import DRY_RUN
 from jaxsight.workers.request_queue import Priority
@@ -62,7 +62,7 @@ _ARRAY = re.compile(r"[\w>]\[")
 """An array's type in a text, in contrast to a list."""
 _MAKES = frozenset({"setup", "__post_init__"})
 """Methods that are not looked for: they are called with what is no array."""
-_NOTHING = FoundCalls(("", ()), Module.parse(""), "")
+_NOTHING = CallFacts(("", ()), Module.parse(""), "")
 """What is known of a file before its programs are run."""
 
 
@@ -74,11 +74,11 @@ class ProgramCalls:
     _projects: Projects
     _choices: UserChoices
     _memory: SessionMemory
-    _aside: Aside
+    _aside: JobQueue
     _files: ProgramFiles = field(default_factory=ProgramFiles)
-    _readers: Aside = field(default_factory=Aside)
+    _readers: JobQueue = field(default_factory=JobQueue)
     """The thread that looks at other files."""
-    _found: dict[str, FoundCalls] = field(default_factory=dict)
+    _found: dict[str, CallFacts] = field(default_factory=dict)
     _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def update(self, document: Document) -> bool:
@@ -122,12 +122,12 @@ class ProgramCalls:
         known = functions if found.settled else found.known
         return frozenset(each for each in functions if each in found.kept or each not in known)
 
-    def are_shown(self, document: Document) -> bool:
+    def are_inputs(self, document: Document) -> bool:
         """Return whether the example inputs of functions are objects of a dry run."""
         sets = (self._choices.set_of(document, s) for s in self._documents.subjects(document))
         return any(chosen is not None and chosen.dry_call is not None for chosen in sets)
 
-    def calls(self, path: str, function: str) -> list[tuple[CallSeen, DryCall]]:
+    def calls(self, path: str, function: str) -> list[tuple[CallRecord, DryCall]]:
         """Return the calls of a function of a file, those of the first programs first."""
         found = self._found.get(path, _NOTHING)
         return [each for each in found.calls if each[0].function == function]
@@ -204,11 +204,11 @@ class ProgramCalls:
         )
         return await self._readers.run(looking)
 
-    def _given_in(self, document: Document) -> tuple[GivenCall, ...]:
+    def _given_in(self, document: Document) -> tuple[InputCall, ...]:
         """Return the functions of a document that have example inputs, with the active ones."""
         subjects = self._documents.subjects(document)
         chosen = ((each, self._choices.set_of(document, each)) for each in subjects)
-        return given_calls(document.module, chosen)
+        return example_calls(document.module, chosen)
 
     def readers(self, path: str) -> list[str]:
         """Return the open files whose functions may have other inputs after a change of a file."""
@@ -258,7 +258,7 @@ class ProgramCalls:
             root=project.root,
             environment=project.environment,
             patience=project.settings.timeouts.statement,
-            device=self._choices.target(path).seen,
+            device=self._choices.target(path).device,
             module=module,
         )
         run, key = await self._aside.judge(module, asking)
@@ -273,7 +273,7 @@ class ProgramCalls:
             or found.key != (key, programs)
             or not project.texts.are_current(found.files)
         ):
-            found = self._found[path] = FoundCalls(
+            found = self._found[path] = CallFacts(
                 (key, programs), module, module_meaning(module), given=self._given_in(document)
             )
         if found.settled:
@@ -285,7 +285,7 @@ class ProgramCalls:
         document: Document,
         project: Project,
         run: Trace,
-        found: FoundCalls,
+        found: CallFacts,
         lacking: Mapping[str, bool],
     ) -> bool:
         """Run programs until all wanted functions have inputs; return whether these are others."""
@@ -346,7 +346,7 @@ class ProgramCalls:
             for (chunk, function), id in functions_of(document.module)
             if function.refused in ("", "nested")
             and (id not in having or id in recorded)
-            and not (is_used_around(chunk, function) and having & {*around(function.qualname)})
+            and not (used_outside(chunk, function) and having & {*parents(function.qualname)})
             and jax_use.uses is not None
             and (may_be_traced(function) or is_program(function))
         }
@@ -366,7 +366,7 @@ class ProgramCalls:
         better = self._documents.dry_calls(document.path).items()
         return failing | {name for (_, name), sets in better if any(s.is_better for s in sets)}
 
-    def _has_all(self, found: FoundCalls, sets: Observed, lacking: Mapping[str, bool]) -> bool:
+    def _has_all(self, found: CallFacts, sets: Observed, lacking: Mapping[str, bool]) -> bool:
         """Return whether no program needs to be run: all functions that are looked for have calls.
 
         Calls with which a function cannot be traced do not count, if others could be shown.
@@ -391,8 +391,8 @@ class ProgramCalls:
         return not (isinstance(latest.reply, Failed) and latest.reply.failure.stage == DRY_RUN)
 
     def _usable(
-        self, document: Document, found: FoundCalls, lacking: Mapping[str, bool]
-    ) -> Iterator[tuple[CallSeen, DryCall, bool]]:
+        self, document: Document, found: CallFacts, lacking: Mapping[str, bool]
+    ) -> Iterator[tuple[CallRecord, DryCall, bool]]:
         """Yield the calls that functions may be shown with, and whether recorded ones are older.
 
         What a run passes on is compared with that of another run: tests have sizes of their own.
@@ -409,7 +409,7 @@ class ProgramCalls:
         kept = recorded.keys() - self._failing(document)
         for call, dry_call in found.calls:
             id, is_of_run = call.function, dry_call.entry.is_own(dry_call.entry.file)
-            if {each.function for each in dry_call.entry.given} & {*around(id)}:
+            if {each.function for each in dry_call.entry.given} & {*parents(id)}:
                 continue  # the trace of the function around it has its shapes
             if call.unknown or id not in wanted or (id in kept and not (id in old and is_of_run)):
                 continue
@@ -418,7 +418,7 @@ class ProgramCalls:
             if has_arrays or (id not in loops and lacking[id]):
                 yield call, dry_call, id in old
 
-    def _sets(self, document: Document, found: FoundCalls, lacking: Mapping[str, bool]) -> Observed:
+    def _sets(self, document: Document, found: CallFacts, lacking: Mapping[str, bool]) -> Observed:
         """Return the example sets of functions whose calls have all arguments."""
         failing = self._failing(document)
         own = [call for call, run in found.calls if run.entry.is_own(document.path)]
@@ -428,7 +428,7 @@ class ProgramCalls:
         )
         sets: dict[tuple[str, str], dict[object, OutsideSet]] = {}
         for call, dry_call, is_newer in self._usable(document, found, lacking):
-            is_written = bool(call.text) and not around(call.function)
+            is_written = bool(call.text) and not parents(call.function)
             of_function = sets.setdefault((document.path, call.function), {})
             inputs = call.text if is_written else call.inputs
             if inputs in of_function or len(of_function) == _SETS:
@@ -463,14 +463,14 @@ class ProgramCalls:
                 )
         shown = {name for (_, name), calls in sets.items() if RUN not in calls}
         for chunk, function in document.module.functions:
-            if shown & {*around(function.qualname)} and is_used_around(chunk, function):
+            if shown & {*parents(function.qualname)} and used_outside(chunk, function):
                 sets.pop((document.path, function.qualname), None)
         return {
             key: tuple(sorted(calls.values(), key=lambda s: (key[1], s.label) in found.failed))
             for key, calls in sets.items()
         }
 
-    def _ran(self, document: Document, found: FoundCalls) -> Iterator[tuple[str, EntryPoint]]:
+    def _ran(self, document: Document, found: CallFacts) -> Iterator[tuple[str, EntryPoint]]:
         """Yield the functions without inputs that ran in a program, with the first one."""
         subjects = self._documents.subjects(document)
         having = {s.id for s in subjects if s.examples.source not in _WEAKER}

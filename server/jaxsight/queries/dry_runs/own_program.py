@@ -24,7 +24,7 @@ from jaxsight.source.text_shift import shift_between
 from jaxsight.text.inert import clause
 from jaxsight.wire.chunks import Span
 from jaxsight.wire.messages.inputs import PROGRAM, RUN, DryCall, EntryPoint
-from jaxsight.wire.messages.replies import CallSeen, DryCalls
+from jaxsight.wire.messages.replies import CallRecord, DryCalls
 from jaxsight.wire.observations import Failure, Frame
 
 # Names of example sets from dry runs: who calls the function, and where.
@@ -33,7 +33,7 @@ _LONGEST = 60
 """Characters of a name or a condition, a choice: it is part of a lens."""
 
 
-def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:
+def label(document: Document, call: CallRecord, entry: EntryPoint) -> str:
     """Return the name of an example set, such as `as called in train_test.py:31`.
 
     In the document itself the function that calls is named: edits would change a line.
@@ -42,7 +42,7 @@ def label(document: Document, call: CallSeen, entry: EntryPoint) -> str:
     return f"{_caller(document, call, entry)}{condition}"
 
 
-def _caller(document: Document, call: CallSeen, entry: EntryPoint) -> str:
+def _caller(document: Document, call: CallRecord, entry: EntryPoint) -> str:
     file = clause(PurePath(call.file or entry.file).name, _LONGEST)
     if call.file != document.path:
         is_notebook = PurePath(file).suffix == ".ipynb"
@@ -104,7 +104,7 @@ def program_of(
 
 
 def parts_of(
-    document: Document, then: Module, calls: Iterable[tuple[CallSeen, DryCall]]
+    document: Document, then: Module, calls: Iterable[tuple[CallRecord, DryCall]]
 ) -> Iterator[Subject]:
     """Yield the programs that XLA gets from a document's own program, at the calls that start them.
 

@@ -20,7 +20,7 @@ from jaxsight.examples.programs.ranking import (
     code_of_notebook,
     importers_of,
     imports_in,
-    places_of,
+    paths_of,
     programs,
 )
 from jaxsight.examples.sets import ExampleSet
@@ -31,7 +31,7 @@ from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.queries.traces.query import mesh_names
 from jaxsight.settings.example_settings import ExampleSettings
 from jaxsight.source.module import Module
-from jaxsight.wire.messages.inputs import EntryPoint, GivenCall
+from jaxsight.wire.messages.inputs import EntryPoint, InputCall
 
 # The functions of a file that have example inputs: what they call is observed.
 
@@ -39,9 +39,9 @@ _MOST = 40
 """Functions of a file that are traced for their calls, a choice: all of most files."""
 
 
-def given_calls(
+def example_calls(
     module: Module, subjects: Iterable[tuple[Subject, ExampleSet | None]]
-) -> tuple[GivenCall, ...]:
+) -> tuple[InputCall, ...]:
     """Return the functions whose inputs are written or recorded.
 
     Args:
@@ -49,7 +49,7 @@ def given_calls(
         subjects: its functions with their active example sets.
     """
     found = (
-        GivenCall(
+        InputCall(
             function=subject.name,
             arguments=chosen.arguments,
             sizes=chosen.sizes,
@@ -66,11 +66,11 @@ def given_calls(
     return tuple(islice(found, _MOST))
 
 
-def given_in(path: str, text: str, outside: ExampleSettings) -> tuple[GivenCall, ...]:
+def file_calls(path: str, text: str, outside: ExampleSettings) -> tuple[InputCall, ...]:
     """Return the functions of a file that is not open whose inputs are written or recorded."""
     document = Document(path, text)
     every = document.subjects(outside)
-    return given_calls(
+    return example_calls(
         document.module,
         ((each, each.examples.sets[0] if each.examples.sets else None) for each in every),
     )
@@ -129,7 +129,7 @@ class ProgramFiles:
 
     def __init__(self) -> None:
         self._known: Recent[str, _Known] = Recent(_KEPT)
-        self._given: Recent[str, tuple[str, ExampleSettings, tuple[GivenCall, ...]]] = Recent(
+        self._given: Recent[str, tuple[str, ExampleSettings, tuple[InputCall, ...]]] = Recent(
             _LISTINGS
         )
         """The functions of closed files that have example inputs, with what they follow from."""
@@ -146,7 +146,7 @@ class ProgramFiles:
         text: str,
         root: str,
         opened: Mapping[str, str],
-        given: Mapping[str, tuple[GivenCall, ...]],
+        given: Mapping[str, tuple[InputCall, ...]],
         outside: ExampleSettings,
     ) -> tuple[EntryPoint, ...]:
         """Return the programs that may call functions of a file, in order.
@@ -174,12 +174,12 @@ class ProgramFiles:
         def read(file: str) -> str:
             return _text(file, opened)
 
-        def given_of(file: str, text: str) -> tuple[GivenCall, ...]:
+        def given_of(file: str, text: str) -> tuple[InputCall, ...]:
             if file in given or not file.endswith(".py"):
                 return given.get(file, ())
             known = self._given.get(file)
             if known is None or known[0] != text or known[1] is not outside:
-                known = text, outside, given_in(file, text, outside)
+                known = text, outside, file_calls(file, text, outside)
                 self._given.put(file, known)
             return known[2]
 
@@ -199,7 +199,7 @@ class ProgramFiles:
         inside = (folder for folder in above if PurePath(folder).is_relative_to(root))
         folders = tuple(dict.fromkeys((*inside, str(PurePath(root, "src")))))
         for imported in known.imports:
-            places = places_of(imported, file, folders)
+            places = paths_of(imported, file, folders)
             target = next((listing.places[p] for p in places if p in listing.places), file)
             if target != file:
                 targets[target] = (*targets.get(target, ()), imported)

@@ -104,7 +104,7 @@ class CompileCache:
     _running: dict[str, _Running] = field(default_factory=dict)
     _storing: set[asyncio.Future[None]] = field(default_factory=set)
 
-    def known(
+    def cached(
         self, answer: Answer, target: Target, *, complete: bool = False
     ) -> AnyFigures | Refused | None:
         """Return the result for an answer if it is cached."""
@@ -142,7 +142,7 @@ class CompileCache:
         """
         if target.host and (why := self.not_sent(answer.question.path, target.host)):
             return Refused(target, Trouble("approval", why, last=False))
-        if (cached := self.known(answer, target, complete=complete)) is not None:
+        if (cached := self.cached(answer, target, complete=complete)) is not None:
             return cached
         target = own_target(target, os.environ)
         lowered = await self._lower(answer, target, lower)
@@ -158,7 +158,7 @@ class CompileCache:
             )
         if isinstance(result, Refused) and not result.trouble.last:
             return result
-        if result.is_complete or self.known(answer, target, complete=True) is None:
+        if result.is_complete or self.cached(answer, target, complete=True) is None:
             self.memory.results.put((answer.question.key, target.name), (answer, result))
         return result
 

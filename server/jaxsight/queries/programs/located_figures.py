@@ -13,7 +13,7 @@ from jaxsight.queries.traces.located_answer import View
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Range
 from jaxsight.targets.target import Target
-from jaxsight.text.parsing import FUNCTIONS, FunctionNode, nodes_around
+from jaxsight.text.parsing import FUNCTIONS, FunctionNode, enclosing_nodes
 from jaxsight.wire.chunks import Span
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.meshes import Chosen
@@ -73,7 +73,7 @@ class EquationRanges(Places[Range]):
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
 
-    def around(self, path: str) -> Sequence[ast.AST]:
+    def ancestors(self, path: str) -> Sequence[ast.AST]:
         """Return the syntax nodes around an equation, innermost first, up to its function.
 
         Lines of the nodes count from the start of the chunk.
@@ -95,7 +95,7 @@ class EquationRanges(Places[Range]):
             return ()
         line = place.start.line - chunk.first_line + 1
         column = len(self._view.module.line(place.start.line)[: place.start.column].encode())
-        return nodes_around(tree_of(chunk.text), (line, column), whole=whole)[::-1]
+        return enclosing_nodes(tree_of(chunk.text), (line, column), whole=whole)[::-1]
 
 
 # A program that was not compiled for a target.

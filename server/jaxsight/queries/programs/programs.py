@@ -282,7 +282,7 @@ class Programs:
         target = self._choices.target(path)
         if self._compiling is None:
             return None
-        if (result := self._compiling.known(view.answer, target)) is not None:
+        if (result := self._compiling.cached(view.answer, target)) is not None:
             return _compiled(view, result)
         last = self._memory.shown.get((path, view.subject.id))
         if last is None or last[1].target != target:
@@ -316,7 +316,7 @@ class Programs:
             target: the target.
             with_memory: whether the size of its temporaries must be known.
         """
-        known = self.compiling().known(view.answer, target)
+        known = self.compiling().cached(view.answer, target)
         return known is not None and (known.knows_temporaries or not with_memory)
 
     def is_quick(self, view: View, patience: float) -> bool:

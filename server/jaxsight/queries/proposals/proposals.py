@@ -17,8 +17,8 @@ from jaxsight.projects.project import Project
 from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, OpenDocuments
-from jaxsight.queries.dry_runs.found_calls import PartialCall
-from jaxsight.queries.long_work import Aside, SharedWork
+from jaxsight.queries.dry_runs.call_facts import PartialCall
+from jaxsight.queries.long_work import JobQueue, SharedWork
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.sandbox import ProjectBench, Sandboxes
 from jaxsight.queries.traces.located_answer import Answer
@@ -43,7 +43,7 @@ class Proposals:
     _documents: OpenDocuments
     _choices: UserChoices
     _memory: SessionMemory
-    _aside: Aside
+    _aside: JobQueue
     _sandboxes: Sandboxes = field(default_factory=Sandboxes)
     _benches: dict[str, ProjectBench] = field(default_factory=dict)
     _running: SharedWork[_Key, Tried | None] = field(default_factory=SharedWork)
@@ -65,7 +65,7 @@ class Proposals:
         """Drop what is known of a document."""
         self._watched.discard(path)
 
-    async def known(
+    async def cached(
         self, document: Document, chunk: ModuleChunk, function: Function
     ) -> Tried | None:
         """Return the outcome for a function that was tried, as it and what it uses are now."""
@@ -114,7 +114,7 @@ class Proposals:
                 project, target = self._projects.of(path), self._choices.target(path)
                 bench = self._bench(project)
                 attempted = functools.partial(
-                    trying.outcome_of, document, chunk, function, device=target.seen
+                    trying.outcome_of, document, chunk, function, device=target.device
                 )
                 # Where somebody wrote inputs of a function, they wait for its shapes.
                 sets = (each.examples for each in self._documents.subjects(document))
@@ -133,7 +133,7 @@ class Proposals:
 
         return await self._running.get(key, attempt)
 
-    async def import_ahead(self) -> None:
+    async def preload(self) -> None:
         """Import what infers and tries proposals."""
         await asyncio.to_thread(import_module, _TRYING)
 

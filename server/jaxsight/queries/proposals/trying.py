@@ -15,7 +15,7 @@ from jaxsight.examples.proposals.proposal import ArrayGuess, Proposal, like_fed
 from jaxsight.examples.proposals.sources import Library
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.queries.documents import Document, Subject
-from jaxsight.queries.dry_runs.found_calls import PartialCall
+from jaxsight.queries.dry_runs.call_facts import PartialCall
 from jaxsight.queries.sandbox import Bench
 from jaxsight.queries.traces.query import Question, ask
 from jaxsight.rules.failure_text import first_sentence
@@ -23,7 +23,7 @@ from jaxsight.source.definitions import Function
 from jaxsight.source.module import ModuleChunk
 from jaxsight.text.inert import words
 from jaxsight.wire.messages.replies import Failed, Traced
-from jaxsight.wire.messages.requests import SeenDevice
+from jaxsight.wire.messages.requests import FakeDevice
 
 LABEL = "assumed inputs"
 """The name of a proposed example set, for people."""
@@ -59,7 +59,7 @@ class Tried:
         return self.is_traced and not self.trivial
 
     @property
-    def is_shown(self) -> bool:
+    def is_proved(self) -> bool:
         """Whether it also has no rank and no structure that the function's text does not tell."""
         return self.computes and not self.guess.unproved
 
@@ -85,7 +85,7 @@ async def outcome_of(
     function: Function,
     bench: Bench,
     partial: PartialCall | None = None,
-    device: SeenDevice | None = None,
+    device: FakeDevice | None = None,
 ) -> Tried | None:
     """Return what came of the proposal of a function; `None` if it cannot be read.
 
@@ -109,7 +109,7 @@ async def outcome_of(
         outcome = await attempt.of(proposal)
         if outcome.is_traced:
             break
-    if partial is not None and partial.known and not outcome.is_shown:
+    if partial is not None and partial.known and not outcome.is_proved:
         return await _told_by_traces(attempt, first, partial) or outcome
     return outcome
 
@@ -153,7 +153,7 @@ class _Attempt:
     function: Function
     bench: Bench
     partial: PartialCall | None
-    device: SeenDevice | None
+    device: FakeDevice | None
 
     async def of(self, proposal: Proposal) -> Tried:
         """Trace a proposal."""

@@ -38,7 +38,7 @@ class SizeExplorer:
     running: SharedWork[tuple[str, str], Explored] = field(default_factory=SharedWork)
     _seconds: dict[str, float] = field(default_factory=dict)
 
-    def known(self, answer: Answer) -> Explored | None:
+    def cached(self, answer: Answer) -> Explored | None:
         """Return what is known about an answer's function; `None` if it was not explored."""
         return self._memory.sizes.get((answer.question.unit, answer.key))
 
@@ -48,7 +48,7 @@ class SizeExplorer:
 
     async def explored(self, answer: Answer, *, with_names: bool = True) -> Explored:
         """Trace the function of an answer with other sizes, unless that was done; see `explore`."""
-        known = self.known(answer)
+        known = self.cached(answer)
         if known is not None or not isinstance(answer.reply, Traced):
             return known or Explored()
         key = answer.key if with_names else f"{answer.key} without names"

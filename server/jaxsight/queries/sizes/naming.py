@@ -17,7 +17,7 @@ from jaxsight.examples.notation.shapes import Sizes
 from jaxsight.examples.notation.values import Node, arrays_of, show_size
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.wire.messages.replies import Traced
-from jaxsight.wire.observations import Observation, Seen
+from jaxsight.wire.observations import ExprValue, Observation
 
 # Explain a dimension by named sizes: `D`, `3*D`, `L+1`, `B*L`, `D//H`.
 #
@@ -369,7 +369,7 @@ def chooser(
     return choose
 
 
-def _seen(trace: Traced, observation: Observation) -> list[Seen]:
+def _seen(trace: Traced, observation: Observation) -> list[ExprValue]:
     return [trace.seen[index] for index in observation.values]
 
 

@@ -100,7 +100,7 @@ def levels(sizes: Mapping[str, int]) -> list[tuple[Relation, ...]]:
     names = _ascending(sizes)
     pairs = list(itertools.combinations(names, 2))
     order: tuple[Relation, ...] = orders(sizes)
-    multiples = [Multiple(name, kept_factor(sizes[name])) for name in names]
+    multiples = [Multiple(name, likely_divisor(sizes[name])) for name in names]
     divides = [
         Divides(a, b) for a, b in pairs if 1 < sizes[a] < sizes[b] and sizes[b] % sizes[a] == 0
     ]
@@ -142,7 +142,7 @@ def _ascending(sizes: Mapping[str, int]) -> list[str]:
     return sorted(sizes, key=lambda name: (sizes[name], name))
 
 
-def kept_factor(size: int) -> int:
+def likely_divisor(size: int) -> int:
     """Return a divisor of a size that code may rely on."""
     power = size & -size
     odd = size // power if power else 1

@@ -30,7 +30,7 @@ from jaxsight.text import unknown_sizes
 from jaxsight.text.units import count
 from jaxsight.wire.chunks import CHUNK_FILE, Span, line_in_chunk
 from jaxsight.wire.messages.replies import Failed, Traced
-from jaxsight.wire.observations import Observation, Reused, Seen
+from jaxsight.wire.observations import ExprValue, Observation, Reused
 from jaxsight.workers.results import Died
 
 _MANY = 300
@@ -112,7 +112,7 @@ class Answer:
         return isinstance(self.reply, Failed) and self.reply.failure.stage == "whole"
 
     @property
-    def seen(self) -> tuple[Seen, ...]:
+    def values(self) -> tuple[ExprValue, ...]:
         return self.reply.seen if isinstance(self.reply, Traced | Failed) else ()
 
     @property
@@ -222,7 +222,7 @@ class View:
             [chunks[line] for line in sorted(chunks)],
             self.subject.name.rpartition(".")[2],
             {place.start.line for place in places if place is not None},
-            shift.kept,
+            shift.is_unchanged,
             lost,
         )
 
@@ -325,7 +325,7 @@ class View:
         """Every observation that has a place in the text, by its range."""
         return {place: each for place, each in self._all_places.items() if self.supports(place)}
 
-    def around(self, position: Position) -> list[Range]:
+    def enclosing(self, position: Position) -> list[Range]:
         """Return the places of observations that contain a position, innermost first.
 
         This is for a text that does not parse.
@@ -349,11 +349,11 @@ class View:
         """Return the types of an observation's values, with names of sizes where known."""
         if (names := self.size_names.values.get(observation)) and self.has_unknown_sizes:
             return tuple(map(unknown_sizes.named, names))
-        return names or tuple(value.text for value in self.seen(observation))
+        return names or tuple(value.text for value in self.values(observation))
 
-    def seen(self, observation: Observation) -> tuple[Seen, ...]:
+    def values(self, observation: Observation) -> tuple[ExprValue, ...]:
         """Return the values of an observation; types with assumed sizes have no numbers."""
-        seen = tuple(self.answer.seen[i] for i in observation.values)
+        seen = tuple(self.answer.values[i] for i in observation.values)
         if not self.assumed and not self.is_run:
             return seen
         names = self.size_names.values.get(observation)
@@ -408,7 +408,7 @@ class View:
         """The parameters whose inputs jaxsight assumed; sizes that follow from them are names."""
         return self.answer.question.set.assumed
 
-    def shown(self, traced: Traced) -> Traced:
+    def with_sizes(self, traced: Traced) -> Traced:
         """Return a trace with the names of sizes, where they are known.
 
         Of assumed inputs, it has no number that follows from them, and no figures of trees.

@@ -19,7 +19,7 @@ from jaxsight.source.slicing.chunk_roles import SliceCaveat
 from jaxsight.source.slicing.slices import Slice, slice_for
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.device_mentions import may_depend_on_devices
-from jaxsight.wire.messages.requests import NEW, SeenDevice, Trace
+from jaxsight.wire.messages.requests import NEW, FakeDevice, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def ask(
     environment: str,
     patience: float,
     devices: int = 0,
-    device: SeenDevice | None = None,
+    device: FakeDevice | None = None,
     module: Module | None = None,
 ) -> Question | Unasked:
     """Return the question for `subject` with the example set `chosen`.
@@ -197,7 +197,7 @@ def run_of(
     root: str,
     environment: str,
     patience: float,
-    device: SeenDevice | None,
+    device: FakeDevice | None,
     module: Module,
 ) -> tuple[Trace, str]:
     """Return the request that executes a whole module, of no function, and its key."""

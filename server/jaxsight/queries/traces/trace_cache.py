@@ -55,7 +55,7 @@ class TraceCache:
     _running: dict[Unit, _Running] = field(default_factory=dict)
     _seconds: dict[str, float] = field(default_factory=dict)
 
-    def known(self, question: Question) -> Answer | None:
+    def cached(self, question: Question) -> Answer | None:
         """Return the answer to exactly this question if it is still current."""
         if (answer := self._stored(question)) is None:
             return None
@@ -103,7 +103,7 @@ class TraceCache:
         Raises:
             Superseded: a newer question about the same function arrived while this one ran.
         """
-        if (answer := self.known(question)) is not None:
+        if (answer := self.cached(question)) is not None:
             return answer
         killed = self._memory.killed.get(question.key)
         if killed is not None and priority is not Priority.PERSON and self.is_current(killed):

@@ -22,11 +22,11 @@ from jaxsight.targets.target import Target
 from jaxsight.wire.messages.replies import (
     Cancelled,
     Failed,
-    FoundModules,
+    Listing,
     Lowered,
     LoweredChange,
+    MissingModules,
     Outlined,
-    Shown,
     Traced,
 )
 from jaxsight.wire.messages.requests import (
@@ -121,7 +121,7 @@ async def missing_modules(project: Project, path: str, module: Module) -> tuple[
     root = Path(project.root)
     folders = tuple(map(str, (Path(path).parent, root, root / "src")))
     reply = await project.ask(FindModules(NEW, folders, tuple(imported)))
-    return reply.missing if isinstance(reply, FoundModules) else ()
+    return reply.missing if isinstance(reply, MissingModules) else ()
 
 
 class AnswersRequests(Protocol):
@@ -140,7 +140,7 @@ async def trace(project: Project, question: Question, haste: Haste) -> Outcome[T
 
 async def sourcerize(
     project: Project, question: Question, options: TransformedSource
-) -> Outcome[Shown]:
+) -> Outcome[Listing]:
     """Write the function of a question as source."""
     request = Sourcerize(NEW, question.trace, options)
     return await _executed(project, question, request, Haste(Priority.PERSON))
@@ -175,7 +175,7 @@ async def _about(
 
 async def show(
     client: AnswersRequests, answer: Answer, name: str, platform: str = ""
-) -> Shown | Failed | Died | None:
+) -> Listing | Failed | Died | None:
     """Return a text of a traced function by its name in `Show`, or the error.
 
     `None` says that the trace is gone.

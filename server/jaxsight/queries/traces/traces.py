@@ -15,7 +15,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.documents import Document, OpenDocuments, Subject
 from jaxsight.queries.dry_runs.dry_runs import ProgramCalls
-from jaxsight.queries.long_work import Aside, Turns
+from jaxsight.queries.long_work import JobQueue, Turns
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.sizes.naming import SizeNames
 from jaxsight.queries.traces import tracer_requests
@@ -38,7 +38,7 @@ class DocumentTraces:
     _choices: UserChoices
     _dry_runs: ProgramCalls
     _memory: SessionMemory
-    _aside: Aside
+    _aside: JobQueue
     _turns: Turns
     cache: TraceCache
 
@@ -66,7 +66,7 @@ class DocumentTraces:
             environment=project.environment,
             patience=project.settings.timeouts.statement,
             devices=target.devices,
-            device=target.seen,
+            device=target.device,
         )
         question = await self._aside.judge(module, asking)
         if document.module is not module:
@@ -99,7 +99,7 @@ class DocumentTraces:
         question = view.answer.question
         if not view.answer.asks_platform:
             return view
-        device = own_target(target, os.environ).seen
+        device = own_target(target, os.environ).device
         if question.trace.device == device:
             return view
         other = replace(question, trace=replace(question.trace, device=device))
@@ -221,7 +221,7 @@ class DocumentTraces:
             for subject, question in questions
             if isinstance(question, Question)
             and (patience is None or not question.trace.dry_call)
-            and self.cache.known(question) is None
+            and self.cache.cached(question) is None
         ]
         if unknown:
             tasks = [asyncio.ensure_future(self.answer(asked, priority)) for asked in unknown]
@@ -241,7 +241,7 @@ class DocumentTraces:
         for subject, question in questions:
             await self._turns.breathe(waiting=on_screen)
             current = question if isinstance(question, Question) else None
-            answer = self.cache.known(current) if current is not None else None
+            answer = self.cache.cached(current) if current is not None else None
             if answer is None:
                 answer = self.latest(document, subject)
             if subject.id in outdated:
@@ -270,7 +270,7 @@ class DocumentTraces:
         module, question = document.module, await self.question(document, subject)
         if not isinstance(question, Question):
             return None
-        answer = self.cache.known(question)
+        answer = self.cache.cached(question)
         if answer is None and wait and self._dry_runs.is_current(document):
             with contextlib.suppress(Superseded):
                 answer = await self.answer(question, Priority.BACKGROUND)
@@ -292,13 +292,13 @@ class DocumentTraces:
         ids = [id for id, chosen in sets if chosen is not None and chosen.dry_call is None]
         return self._dry_runs.outdated(document, ids) if ids else frozenset()
 
-    async def known_views(self, document: Document) -> list[View]:
+    async def cached_views(self, document: Document) -> list[View]:
         """Return the views of current answers that are cached, without tracing anything."""
         views: list[View] = []
         for subject in self._documents.subjects(document):
             await self._turns.breathe()
             question = await self.question(document, subject)
-            if isinstance(question, Question) and (answer := self.cache.known(question)):
+            if isinstance(question, Question) and (answer := self.cache.cached(question)):
                 views.append(self.located(answer, document.module, question, subject))
         return views
 

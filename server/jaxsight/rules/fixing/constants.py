@@ -111,7 +111,7 @@ def globals_in(context: FixContext) -> list[ast.Name]:
     """Return the names in the finding's range that the module binds by an assignment."""
     names = []
     for name in context.find(ast.Name):
-        functions = (each for each in context.around(name) if isinstance(each, FunctionNode))
+        functions = (each for each in context.ancestors(name) if isinstance(each, FunctionNode))
         assigned = re.compile(rf"{name.id}\s*(:[^=]*)?=[^=]", re.MULTILINE)
         is_assigned = any(assigned.match(chunk.text) for chunk in context.module.chunks)
         is_local = name.id in bound_in(*functions)

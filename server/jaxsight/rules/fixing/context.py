@@ -20,7 +20,7 @@ from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range, SourceText
 from jaxsight.text.names import bound_in
-from jaxsight.wire.observations import Observation, Seen
+from jaxsight.wire.observations import ExprValue, Observation
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -63,7 +63,7 @@ class TracedText(Protocol):
     @property
     def observed(self) -> Mapping[Range, Observation]: ...
 
-    def seen(self, observation: Observation) -> tuple[Seen, ...]: ...
+    def values(self, observation: Observation) -> tuple[ExprValue, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class UntracedText:
     example_places: Sequence[tuple[str, Range]] = ()
     observed: Mapping[Range, Observation] = field(default_factory=dict)
 
-    def seen(self, observation: Observation) -> tuple[Seen, ...]:
+    def values(self, observation: Observation) -> tuple[ExprValue, ...]:
         """Return no values."""
         return ()
 
@@ -151,14 +151,14 @@ class FixContext(NamesOfModule):
         """Return the nodes of a kind in the finding's range, largest first."""
         return (node for node in self.nodes if isinstance(node, kind))
 
-    def around(self, node: ast.AST | None) -> Iterator[ast.AST]:
+    def ancestors(self, node: ast.AST | None) -> Iterator[ast.AST]:
         """Yield the ancestors of a node, innermost first."""
         while node is not None and (node := self.parents.get(node)) is not None:
             yield node
 
     def function(self, node: ast.AST | None) -> FunctionNode | None:
         """Return the `def` around a node."""
-        functions = (node for node in self.around(node) if isinstance(node, FunctionNode))
+        functions = (node for node in self.ancestors(node) if isinstance(node, FunctionNode))
         return next(functions, None)
 
     def array_call(self, call: ast.Call) -> tuple[str, ast.expr, list[ast.expr]] | None:
@@ -215,7 +215,7 @@ class FixContext(NamesOfModule):
         observation = self.view.observed.get(self.range(node))
         if observation is None or observation.more or not observation.values:
             return None
-        texts = {value.text for value in self.view.seen(observation)}
+        texts = {value.text for value in self.view.values(observation)}
         text = texts.pop() if len(texts) == 1 else ""
         return array_type(text) if "@" not in text else None
 
@@ -272,7 +272,7 @@ class FixContext(NamesOfModule):
 
         Returns `None` inside lambdas and the like.
         """
-        for part in self.around(node):
+        for part in self.ancestors(node):
             if isinstance(part, _APART):
                 return None
             if isinstance(part, ast.stmt):
@@ -318,7 +318,7 @@ class FixContext(NamesOfModule):
 
         There is none if the expression needs names that functions bind.
         """
-        around = [node for node in self.around(node) if isinstance(node, ast.stmt)]
+        around = [node for node in self.ancestors(node) if isinstance(node, ast.stmt)]
         if not around or not isinstance(top := around[-1], FunctionNode | ast.ClassDef):
             return
         if not free_names(node).isdisjoint(bound_in(top)):

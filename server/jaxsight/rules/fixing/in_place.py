@@ -9,7 +9,7 @@ from dataclasses import replace
 from jaxsight.rules.fixing.constants import jnp_for_numpy
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.text.expressions import FunctionNode
-from jaxsight.rules.text.item_updates import is_mask, masked, place_of, target_of, updated
+from jaxsight.rules.text.item_updates import is_mask, item_target, masked, target_of, updated
 from jaxsight.rules.text.statements import own_statements
 from jaxsight.rules.wording import cut
 from jaxsight.source.text import Edit
@@ -38,7 +38,7 @@ def in_place(context: FixContext) -> Iterator[Candidate]:
             (statement, text, ast.unparse(place.array))  # `self.x` for `self.x[0]`
             for statement in statements
             if (text := _written(context, statement, merged)) is not None
-            and (place := place_of(target_of(statement), merged=merged)) is not None
+            and (place := item_target(target_of(statement), merged=merged)) is not None
         ]
         arrays = [write for write in writes if _kind(context, function, write[2]) != "python"]
         of_jax = [array for array in arrays if _kind(context, function, array[2]) != "numpy"]
@@ -68,7 +68,7 @@ def _accumulates(context: FixContext, statement: ast.stmt) -> bool:
 
 def _written(context: FixContext, statement: ast.stmt, merged: bool) -> str | None:
     """Return a statement without its change in place; `None` where it has none."""
-    target = place_of(target_of(statement), merged=False)
+    target = item_target(target_of(statement), merged=False)
     if target is not None and context.jnp:
         index = target.indices[0]
         if (aval := context.aval_of(index)) is not None:

@@ -75,7 +75,7 @@ def _transposed(flow: Flow, fft: Step) -> tuple[bool, bool]:
     there.
     """
     others = {step.span for step in flow.steps.values() if step.primitive == "fft"} - {fft.span}
-    maker = flow.made_by(fft.operands[0])
+    maker = flow.producer(fft.operands[0])
     before, after = (
         any(step.primitive == "transpose" and step.span not in others for step in steps)
         for steps in ([maker] if maker is not None else [], flow.used_by(fft.results[0]))

@@ -48,7 +48,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         for number in loop.captured.values():
             value = flow.value(number)
-            maker = flow.made_by(number)
+            maker = flow.producer(number)
             if value.bytes < LARGE or maker is None:
                 continue
             if not is_cheap(flow, number, FUSED, _SMALLER):
@@ -79,7 +79,7 @@ def _is_needed_whole(flow: Flow, loop: LoopParts, text: str) -> bool:
     def goes_on(user: Step) -> bool:
         """Whether a step fuses, and reads at most one array that is not known while compiling."""
         operands = {flow.of(operand) for operand in user.operands}
-        unknown = [n for n in operands if flow.values[n].shape and not flow.values[n].is_known]
+        unknown = [n for n in operands if flow.values[n].shape and not flow.values[n].is_constant]
         return user.primitive in FUSED and len(unknown) <= 1
 
     return any(
@@ -141,7 +141,7 @@ def _moved(
         joint = f"\n{context.indent(first)}"
         edits.append(context.before(first, joint.join(map(context.text, chosen))))
     else:
-        statement = next(node for node in context.around(body) if isinstance(node, ast.stmt))
+        statement = next(node for node in context.ancestors(body) if isinstance(node, ast.stmt))
         name, indent = context.fresh("body"), context.indent(statement)
         lines = [f"def {name}({context.text_of_parameters(body)}):"]
         lines += [f"{indent}    {context.text(statement)}" for statement in chosen]

@@ -60,7 +60,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         readers = [str(index + 1) for index in sorted(set(temporary.consumers))]
         written = makers[-1]
         while written.primitive == "convert_element_type":
-            before = flow.made_by(written.operands[0])
+            before = flow.producer(written.operands[0])
             if before is None:
                 break
             written = before

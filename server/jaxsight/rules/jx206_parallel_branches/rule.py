@@ -122,7 +122,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 
     The next iteration reads an `x` that depends on the total of this one.
     """
-    loop = next((n for n in context.around(context.node) if isinstance(n, ast.For)), None)
+    loop = next((n for n in context.ancestors(context.node) if isinstance(n, ast.For)), None)
     function = context.function(loop)
     if loop is None or function is None or loop.orelse:
         return

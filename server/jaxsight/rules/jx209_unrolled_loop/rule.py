@@ -286,7 +286,7 @@ _REFUSED = (
 @RULE.fixes("`jax.lax.fori_loop`, for a loop over `range`", timed=True, trades=ALL)
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Rewrite `for i in range(…)`; the names that the body assigns become the loop's carry."""
-    nodes = context.node, *context.around(context.node)
+    nodes = context.node, *context.ancestors(context.node)
     loop = next((node for node in nodes if isinstance(node, ast.For)), None)
     function = context.function(loop)
     if loop is None or function is None or loop.orelse or not context.begins_line(loop):

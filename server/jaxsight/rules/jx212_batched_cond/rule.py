@@ -63,7 +63,7 @@ def _is_guard(flow: Flow, select: Step) -> bool:
 
     Such a selection is between an operand and `stop_gradient` of it (jax-ml/jax#1052).
     """
-    cases = {flow.of(case): flow.made_by(case) for case in select.operands[1:]}
+    cases = {flow.of(case): flow.producer(case) for case in select.operands[1:]}
     stopped = (
         maker
         for maker in cases.values()

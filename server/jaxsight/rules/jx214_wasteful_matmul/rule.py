@@ -109,14 +109,14 @@ def _is_flat(view: ProgramView, number: int) -> bool:
 
 def _maker(view: ProgramView, number: int) -> str:
     """Return what the user wrote that makes a diagonal matrix; empty where a library made it."""
-    flow, step = view.flow, view.flow.made_by(number)
+    flow, step = view.flow, view.flow.producer(number)
     for _ in range(10):
         if step is None:
             break
         text = view.quote(step.path)
         if re.search(r"\b(?:diag|diagflat|eye|identity)\(", text):
             return text
-        step = next(filter(None, map(flow.made_by, step.operands)), None)
+        step = next(filter(None, map(flow.producer, step.operands)), None)
     return flow.value(number).said if is_identity(flow, number) else ""
 
 
@@ -211,11 +211,11 @@ def _costs(flow: Flow, outer: Product, inner: Product, side: int) -> tuple[int, 
     ]
     if list(inner_shape[batch:]) != free:
         return None
-    axes, turned = outer.contracted[side], flow.made_by(step.operands[side])
+    axes, turned = outer.contracted[side], flow.producer(step.operands[side])
     while turned is not None and turned.primitive in _TURNS:
         if turned.primitive == "transpose":
             axes = tuple(turned.numbers("permutation")[axis] for axis in axes)
-        turned = flow.made_by(turned.operands[0])
+        turned = flow.producer(turned.operands[0])
     boundary = batch + len(inner.free(flow, 0))
     sides = {int(axis >= boundary) for axis in axes} or {1}
     if len(sides) > 1:

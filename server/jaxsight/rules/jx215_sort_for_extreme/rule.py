@@ -98,7 +98,7 @@ def _violation(
     view: ProgramView, step: Step, ends: list[tuple[bool, int]], indices: bool, size: int
 ) -> Violation:
     values, along = _operand(view, step)
-    shape, maker = view.flow.value(step.operands[0]).shape, view.flow.made_by(step.operands[0])
+    shape, maker = view.flow.value(step.operands[0]).shape, view.flow.producer(step.operands[0])
     # Where the keys are negated, what is last is smallest.
     turned = maker is not None and maker.primitive == "neg"
     sides = {is_last != turned for is_last, _ in ends}

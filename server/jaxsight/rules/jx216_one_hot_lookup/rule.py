@@ -63,7 +63,7 @@ def _multiplied(view: ProgramView, step: Step) -> Violation | None:
 
 def _summed(view: ProgramView, step: Step) -> Violation | None:
     """Return what to say of a sum over the classes of an array that a one-hot array masks."""
-    flow, maker = view.flow, view.flow.made_by(step.operands[0])
+    flow, maker = view.flow, view.flow.producer(step.operands[0])
     if maker is None or maker.primitive != "mul" or view.called(step) not in _SUMS:
         return None
     if readers(flow, maker.results[0], _KEEPS) != [step]:
@@ -84,7 +84,7 @@ def _summed(view: ProgramView, step: Step) -> Violation | None:
 def _made(view: ProgramView, number: int) -> tuple[Step | None, str]:
     """Return the comparison or the selection of rows that makes a one-hot array, and its text."""
     flow = view.flow
-    step = flow.made_by(flow.before(number, lambda step: step.primitive not in ("eq", "gather")))
+    step = flow.producer(flow.before(number, lambda step: step.primitive not in ("eq", "gather")))
     return step, view.quote(step.path) if step is not None else ""
 
 

@@ -69,7 +69,7 @@ def _is_of_real(flow: Flow, step: Step) -> bool:
     """Whether a transform is of what was real, and made complex for that."""
     number = step.operands[0]
     for _ in range(_NEAR if _is_kind(step, "FFT") else 0):
-        maker = flow.made_by(number)
+        maker = flow.producer(number)
         if maker is None or maker.primitive not in _MOVES | {"convert_element_type"}:
             break
         number = maker.operands[0]
@@ -128,7 +128,7 @@ class _Symmetries:
 
     def _found(self, number: int) -> int:
         flow = self._view.flow
-        step = flow.made_by(number)
+        step = flow.producer(number)
         if step is None:
             return _of_number(flow.values[number])
         if self._view.called(step) == "fftfreq":

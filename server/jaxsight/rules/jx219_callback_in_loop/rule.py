@@ -56,7 +56,7 @@ def _iterations(view: ProgramView, step: Step) -> int | None:
 
     `None` where no loop is around it, or a branch is.
     """
-    around = list(view.flow.around(step))
+    around = list(view.flow.enclosing(step))
     if any(parent.primitive == "cond" for parent in around):
         return None
     loops = [parent for parent in around if parent.primitive in LOOPS]

@@ -41,7 +41,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue
         predicate = flow.before(step.operands[0], _MOVES)
         value = flow.values[predicate]
-        is_one = value.elements == 1 and not value.is_known
+        is_one = value.elements == 1 and not value.is_constant
         if is_one and view.wrote(step.path, "where", "select"):
             groups[predicate].append(step)
     for selects in groups.values():

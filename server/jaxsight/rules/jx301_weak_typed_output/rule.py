@@ -71,7 +71,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
         begins = makes and not value.dtype.startswith(("int", "uint"))
         if not value.weak or not value.dtype or not (again or begins) or _was_weak(flow, number):
             continue
-        maker = flow.made_by(number)
+        maker = flow.producer(number)
         yield Violation(
             f"weakly typed result ({cut(value.text, 40)}) triggers a recompile if fed back",
             maker.path if maker is not None else "",
@@ -122,7 +122,7 @@ def candidates(context: FixContext, weak: str) -> Iterator[Candidate]:
             yield Candidate(title, (context.with_keyword(node, f"dtype={dtype}"),))
     # The whole expression comes second: another weak number may follow in it.
     expression = node
-    for part in context.around(node):
+    for part in context.ancestors(node):
         if isinstance(part, ast.Return | ast.Assign):
             expression = part.value if part.value is not None else node
             break

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import given
+from jaxsight.rules.text.expressions import call_operands
 from jaxsight.rules.wording import quoted
 
 RULE = Rule(__name__, "Unhashable value passed as a static argument.")
@@ -51,7 +51,7 @@ def explain(error: RaisedError) -> Violation | None:
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the call with tuples in place of the lists among its arguments."""
     for call in context.find(ast.Call):
-        lists = [argument for argument in given(call) if isinstance(argument, ast.List)]
+        lists = [argument for argument in call_operands(call) if isinstance(argument, ast.List)]
         if lists:
             yield Candidate(
                 "Pass a tuple instead of the list",

@@ -18,7 +18,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import (
     FunctionNode,
-    given,
+    call_operands,
     only_value,
     operands_of,
     parsed,
@@ -57,7 +57,7 @@ def lost(view: ProgramView, step: Step) -> Iterator[tuple[str, str, float]]:
             continue
         text = view.quote(step.path).strip()
         whole = parsed(text)
-        for node in given(whole) if isinstance(whole, ast.Call) else operands_of(whole):
+        for node in call_operands(whole) if isinstance(whole, ast.Call) else operands_of(whole):
             written = _number(view, step, node)
             if written and math.isfinite(written) and rounded(written, value.dtype) == held:
                 shown = ast.get_source_segment(text, node) or ast.unparse(node)

@@ -68,7 +68,7 @@ class Integers:
         Other values may be computed such that they are less or greater than others.
         """
         for _ in range(_NEAR):
-            step = self.flow.made_by(number)
+            step = self.flow.producer(number)
             if step is None:
                 return self.is_any(number)
             if step.primitive not in _MOVES:

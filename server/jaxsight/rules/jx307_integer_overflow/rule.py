@@ -246,7 +246,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 
     The values change on purpose.
     """
-    match context.node, next(context.around(context.node), None):
+    match context.node, next(context.ancestors(context.node), None):
         case ast.BinOp(op=ast.Sub(), left=a, right=b), ast.Call(keywords=[], args=[_]) as call:
             function, jnp = context.called(call.func).rpartition(".")[2], context.jnp
             if jnp and function in ("abs", "absolute"):

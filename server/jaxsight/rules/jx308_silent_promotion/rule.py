@@ -180,7 +180,7 @@ def _join(flow: Flow, step: Step) -> _Join | None:
 def _before(flow: Flow, step: Step, number: int) -> tuple[int, bool]:
     """Return an operand before its broadcast and conversion, and whether that widened it."""
     wider = False
-    while (maker := flow.made_by(number)) is not None:
+    while (maker := flow.producer(number)) is not None:
         if maker.primitive not in _UNPACKED or maker.span != step.span or len(maker.operands) != 1:
             break
         before = flow.value(maker.operands[0]).dtype
@@ -212,7 +212,7 @@ def _origin(flow: Flow, number: int, promoted: set[int]) -> _Origin:
 
 def _origin_of(flow: Flow, number: int, dtype: str) -> _Origin:
     """Return where a value comes from that others of a dtype are computed from."""
-    value, step = flow.values[number], flow.made_by(number)
+    value, step = flow.values[number], flow.producer(number)
     if value.dtype != dtype:
         is_float = value.dtype.startswith(("float", "bfloat"))
         return _Origin.UPCAST if is_float and value.shape else _Origin.CREATED
@@ -232,7 +232,7 @@ def _is_accident(flow: Flow, join: _Join, origin: _Origin) -> bool:
     if join.step.primitive == "dot_general":
         if origin is _Origin.UPCAST:
             return False
-        if origin is _Origin.GIVEN and not (join.narrow_first or flow.made_by(join.narrow)):
+        if origin is _Origin.GIVEN and not (join.narrow_first or flow.producer(join.narrow)):
             return False  # weights that are stored in the narrow type
     elif (
         # The wider array may be what is meant; of float16 and bfloat16 neither is.
@@ -297,7 +297,7 @@ def _is_wide_anyway(flow: Flow, number: int, dtype: str, count: int) -> bool:
     value = flow.values[number]
     if value.dtype != dtype or value.elements < count:
         return False
-    if value.origin != LITERAL and flow.made_by(number) is None:
+    if value.origin != LITERAL and flow.producer(number) is None:
         return True
     return _origin(flow, number, set()) is _Origin.GIVEN
 

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from jaxsight.rules.program.bounds import KnownValues
+from jaxsight.rules.program.bounds import ValueBounds
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import LoopParts, loop_of
 from jaxsight.rules.program.slices import scattered
@@ -40,7 +40,7 @@ _DEPTH = 20
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield additions to a carry of a long loop, scatters that add many terms, and long sums."""
-    flow, known = view.flow, KnownValues(view.flow)
+    flow, known = view.flow, ValueBounds(view.flow)
     visited: set[object] = set()
     for step in flow.forward_steps():
         if step.primitive in ("scan", "while"):
@@ -56,7 +56,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             yield from _overflow(view, known, step)
 
 
-def _overflow(view: ProgramView, known: KnownValues, cast: Step) -> Iterator[Violation]:
+def _overflow(view: ProgramView, known: ValueBounds, cast: Step) -> Iterator[Violation]:
     """Yield a cast to float16 of a sum of terms that are not negative."""
     flow = view.flow
     total = flow.maker_of(cast.operands[0])

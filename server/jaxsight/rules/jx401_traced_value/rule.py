@@ -214,7 +214,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
 def _conditional(context: FixContext) -> ast.If | ast.IfExp | None:
     """Return the conditional whose test the finding is about."""
     extent = context.finding.range
-    for node in (context.node, *context.around(context.node)):
+    for node in (context.node, *context.ancestors(context.node)):
         if isinstance(node, ast.If | ast.IfExp):
             test = context.range(node.test)
             if test.start <= extent.start and extent.end <= test.end:

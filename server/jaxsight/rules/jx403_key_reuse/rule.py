@@ -286,7 +286,7 @@ class _Keys:
             return True
         if number in self._outer and self.from_outside(self._outer[number]):
             return True
-        maker = self._flow.made_by(number)
+        maker = self._flow.producer(number)
         if maker is None or maker.primitive not in _MOVES or not maker.operands:
             return False
         return self.from_outside(maker.operands[0])
@@ -294,7 +294,7 @@ class _Keys:
     def is_repeated(self, number: int) -> bool:
         """Whether an array of keys has the same key for all its elements."""
         number = self._flow.before(number, RESHAPES | {"random_wrap", "random_unwrap"})
-        step = self._flow.made_by(number)
+        step = self._flow.producer(number)
         if step is None or step.span is None or not step.operands:
             return False
         if step.primitive in ("concatenate", "stack"):
@@ -313,11 +313,11 @@ class _Keys:
             return "literal", value.said
         if number in self._outer:
             return self.of(self._outer[number])
-        step = self._flow.made_by(number)
+        step = self._flow.producer(number)
         if step is None or step.primitive not in _MOVES:
             return number
         if step.primitive == "random_wrap":
-            before = self._flow.made_by(step.operands[0])
+            before = self._flow.producer(step.operands[0])
             if before is not None and before.primitive == "random_unwrap":
                 return self.of(before.operands[0])
         operands = tuple(self.of(operand) for operand in step.operands)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.rules.rule import NodeViolation
-from jaxsight.rules.text.expressions import FunctionNode, dotted, given, keyword, path_of
+from jaxsight.rules.text.expressions import FunctionNode, call_operands, dotted, keyword, path_of
 from jaxsight.rules.text.jitted import JittedCalls
 from jaxsight.rules.text.python_loops import PythonLoop
 from jaxsight.rules.text.scope_tree import scopes_of
@@ -57,7 +57,7 @@ def handed(scope: NameScope, node: ast.AST) -> set[str]:
     for call in (inner for inner in ast.walk(node) if isinstance(inner, ast.Call)):
         if scope.full(call.func).startswith(("jax.", "numpy.")):
             continue
-        names |= {each.id for each in given(call) if isinstance(each, ast.Name)}
+        names |= {each.id for each in call_operands(call) if isinstance(each, ast.Name)}
         if isinstance(call.func, ast.Attribute):
             names.add(dotted(call.func).partition(".")[0])
     return names

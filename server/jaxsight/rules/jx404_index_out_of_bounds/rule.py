@@ -224,7 +224,7 @@ def _starts(flow: Flow, step: Step) -> Iterator[tuple[int, int, int]]:
 
 def _parts(flow: Flow, number: int, count: int) -> Sequence[int]:
     """Return the values that indices of several axes are concatenated from."""
-    shape, step = flow.value(number).shape, flow.made_by(number)
+    shape, step = flow.value(number).shape, flow.producer(number)
     if shape[-1:] != (count,):
         return ()
     if count == 1:

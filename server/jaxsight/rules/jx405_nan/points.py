@@ -23,7 +23,7 @@ from jaxsight.rules.jx405_nan.scalars import (
     chosen,
     contracted,
 )
-from jaxsight.rules.program.bounds import KnownValues
+from jaxsight.rules.program.bounds import ValueBounds
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import comparisons_behind, is_flat
 from jaxsight.rules.program.rounding import rounded, rounder
@@ -69,7 +69,7 @@ class Gradients:
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
-        self.known = KnownValues(flow)
+        self.known = ValueBounds(flow)
         self.work = _ALL_WORK
         """How many equations may still be run."""
         self.order = {path: index for index, path in enumerate(flow.steps)}
@@ -77,7 +77,7 @@ class Gradients:
         self.differentiable = {
             number
             for number, value in enumerate(flow.values)
-            if value.is_inexact and not value.is_known and flow.made_by(number) is None
+            if value.is_inexact and not value.is_constant and flow.producer(number) is None
         }
         """The values that depend on an inexact input by differentiable operations."""
         for step in flow.steps.values():
@@ -154,7 +154,7 @@ class _Cone:
         makers, leaves = dict[str, Step](), set[int]()
         waiting = list(dict.fromkeys(map(flow.of, self.select.operands)))
         for number in waiting:
-            step = flow.made_by(number)
+            step = flow.producer(number)
             if step is None or not _is_run(flow, step) or len(makers) == _EQUATIONS:
                 leaves.add(number)
             else:
@@ -194,14 +194,14 @@ class _Cone:
         compared = sorted(compared, key=abs)[:4]
         for number in sorted(leaves & read):
             scalar = flow.literal(number)
-            value, maker = flow.value(number), flow.made_by(number)
+            value, maker = flow.value(number), flow.producer(number)
             varies = number in flow.inputs or number in self.gradients.differentiable
             is_counter = maker is not None and maker.primitive == "iota"
             if scalar is not None:
                 self.fixed[number] = scalar
-            elif value.is_known and not (value.integers or value.numbers):
+            elif value.is_constant and not (value.integers or value.numbers):
                 self.constants.append(number)
-            elif varies or value.is_known or value.dtype == "bool" or is_counter:
+            elif varies or value.is_constant or value.dtype == "bool" or is_counter:
                 self.free[number] = self._numbers(number, compared)
             else:  # as a number drawn, or read from a table
                 low, high = self.gradients.known.bounds(number)
@@ -342,7 +342,7 @@ class _Cone:
             return None
         if cause.primitive == "div" and self._is_a_scale(flow.of(cause.operands[1])):
             return None
-        captured = [number for number in self.free if flow.values[number].is_known]
+        captured = [number for number in self.free if flow.values[number].is_constant]
         arguments = [number for number in self.free if number not in captured]
         # Elements of one captured array meet any argument, those of two may not meet one another.
         is_certain = (

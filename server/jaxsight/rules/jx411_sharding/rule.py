@@ -227,5 +227,5 @@ def _is_placed(view: ProgramView, number: int) -> bool:
 def _is_small_input(view: ProgramView, number: int) -> bool:
     """Return whether a value is broadcast from an input, such as the bias of a layer."""
     inner = view.flow.stripped(number)
-    is_input = view.flow.made_by(inner) is None
+    is_input = view.flow.producer(inner) is None
     return is_input and view.flow.value(inner).elements < view.flow.value(number).elements

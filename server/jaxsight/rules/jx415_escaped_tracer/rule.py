@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule
-from jaxsight.rules.text.expressions import given
+from jaxsight.rules.text.expressions import call_operands
 from jaxsight.rules.text.functions import Event, is_container, is_reference, looked_for
 from jaxsight.rules.text.scopes import NOTHING, NameScope
 from jaxsight.rules.text.statements import Statement, written
@@ -112,7 +112,7 @@ def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
         case ast.AugAssign(target=target, value=value):
             yield from _assigned(scope, target, value)
         case ast.Call(func=ast.Attribute(value=container, attr=attr)) if attr in _KEEPS:
-            values = given(node)
+            values = call_operands(node)
             sources = NOTHING.union(*map(scope.sources, values))
             escape = _escape(scope, container, "container", ", ".join(map(written, values)))
             if escape is None or not sources:

@@ -18,8 +18,8 @@ from jaxsight.rules.text.expressions import dotted, parsed_statement, strings_in
 from jaxsight.rules.text.item_updates import (
     discarded,
     is_mask,
+    item_target,
     masked,
-    place_of,
     target_of,
     updated,
     updated_array,
@@ -102,7 +102,7 @@ def _changes(statement: ast.AST | None) -> bool:
 def _set(statement: ast.AST | None, expression: str) -> str:
     text = None
     if statement is not None:
-        target = place_of(target_of(statement), merged=False)
+        target = item_target(target_of(statement), merged=False)
         if target is not None and is_mask(target.indices[0]):
             text = masked(statement, written, "jnp")
         else:
@@ -233,7 +233,7 @@ def _references(tree: ast.Module) -> set[str]:
 @RULE.corrects("`x = x.at[i].set(y)`, and `.add`, `.multiply` and others for `+=`, `*=`…")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the assignment of a dropped update, else updates in place of item assignments."""
-    for statement in (context.node, next(context.around(context.node), None)):
+    for statement in (context.node, next(context.ancestors(context.node), None)):
         if isinstance(statement, ast.stmt) and (call := discarded(statement)) is not None:
             text = f"{context.text(updated_array(call))} = {context.text(call)}"
             title = f"Assign the result: `{shortened(text)}`"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jaxsight.rules.patterns.programs import Occurrence, ProgramPatterns, Words
 from jaxsight.rules.patterns.written import called_by, texts_of
-from jaxsight.rules.program.bounds import Bounds, KnownValues
+from jaxsight.rules.program.bounds import Bounds, ValueBounds
 from jaxsight.rules.program.guards import DECIDES, is_written, selections
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView
@@ -66,7 +66,7 @@ class Look:
     """An occurrence of a form, with what is known of the program."""
 
     view: ProgramView
-    known: KnownValues
+    known: ValueBounds
     patterns: ProgramPatterns
     found: Occurrence
 
@@ -247,7 +247,7 @@ class Look:
         return ast.unparse(call.args[0]) if name == "exp" else ""
 
 
-def words_of(known: KnownValues) -> Words:
+def words_of(known: ValueBounds) -> Words:
     """Return what names and capital letters mean in the patterns of the forms."""
 
     def measured(number: int) -> int:
@@ -269,7 +269,7 @@ def words_of(known: KnownValues) -> Words:
     )
 
 
-def exponentials(known: KnownValues, number: int, depth: int = 4) -> Iterator[Step]:
+def exponentials(known: ValueBounds, number: int, depth: int = 4) -> Iterator[Step]:
     """Yield the exponentials in a product with weights, or in a selection with zeros."""
     step = known.flow.maker_of(number)
     if step is None or not depth:
@@ -287,7 +287,7 @@ def exponentials(known: KnownValues, number: int, depth: int = 4) -> Iterator[St
                 yield from exponentials(known, part, depth - 1)
 
 
-def _is_shifted(known: KnownValues, number: int, depth: int = 6) -> bool:
+def _is_shifted(known: ValueBounds, number: int, depth: int = 6) -> bool:
     """Whether something like a maximum is subtracted from an exponent."""
     flow = known.flow
     step = flow.maker_of(number, PICKS)
@@ -296,7 +296,7 @@ def _is_shifted(known: KnownValues, number: int, depth: int = 6) -> bool:
     match step.primitive:
         case "sub":
             source, loop = flow.stripped(step.operands[1]), flow.parent.get(step.path)
-            is_input = flow.made_by(source) is None and flow.values[source].origin == "input"
+            is_input = flow.producer(source) is None and flow.values[source].origin == "input"
             if loop is not None and is_input:
                 # A loop may carry the maximum so far; what no iteration changes is none.
                 scan = loop_of(flow, loop) if loop.primitive == "scan" else None

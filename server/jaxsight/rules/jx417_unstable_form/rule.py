@@ -13,7 +13,7 @@ from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx417_unstable_form.look import DENSITIES, LIMITS, Look, words_of
 from jaxsight.rules.patterns.programs import ProgramPatterns
 from jaxsight.rules.patterns.syntax import SyntaxPatterns
-from jaxsight.rules.program.bounds import KnownValues
+from jaxsight.rules.program.bounds import ValueBounds
 from jaxsight.rules.program.guards import has_rule, is_in_branch, is_written
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, SeverityName, Violation
@@ -346,7 +346,7 @@ _WRITTEN: dict[str, tuple[tuple[str, ...], tuple[type[ast.operator], ...]]] = {
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield the user's own logarithms, differences and quotients that have a stable equivalent."""
-    flow, known = view.flow, KnownValues(view.flow)
+    flow, known = view.flow, ValueBounds(view.flow)
     patterns = ProgramPatterns(view, words_of(known))
     seen: dict[object, tuple[Unstable, Look]] = {}
     for step in flow.forward_steps(*_WRITTEN):

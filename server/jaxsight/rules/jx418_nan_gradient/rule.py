@@ -13,7 +13,7 @@ from typing import Literal
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.patterns.programs import Occurrence, ProgramPatterns
-from jaxsight.rules.program.bounds import KnownValues
+from jaxsight.rules.program.bounds import ValueBounds
 from jaxsight.rules.program.guards import has_rule, is_flat, is_in_branch, is_written, selections
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, SeverityName, Violation
@@ -56,7 +56,7 @@ class Differentiated:
     """A differentiated equation of the user's, which one of the patterns below describes."""
 
     view: ProgramView
-    known: KnownValues
+    known: ValueBounds
     found: Occurrence
 
     @property
@@ -161,7 +161,7 @@ class Differentiated:
         """Whether `x` has the differences of all pairs of some values."""
         sides = [self.found.values[hole] for hole in "ab"]
         flow = self.view.flow
-        makers = [flow.made_by(side) for side in sides]
+        makers = [flow.producer(side) for side in sides]
         if None in makers or not flow.alike(*(flow.before(side, _SPREADS) for side in sides)):
             return False
         shapes = [flow.value(side).shape for side in sides]
@@ -180,7 +180,7 @@ class Differentiated:
             if side is None or side.primitive != "gather":
                 return False
             sources = flow.sources(side.operands[1], lambda _: True)
-            if not sources or not all(flow.value(source).is_known for source in sources):
+            if not sources or not all(flow.value(source).is_constant for source in sources):
                 return False
             chosen.append({source for source in sources if flow.value(source).shape})
         return all(chosen) and chosen[0] != chosen[1]
@@ -386,7 +386,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     text differentiates the function by an argument that they depend on. Functions with derivative
     rules of their own (`custom_jvp`, `custom_vjp`) are trusted.
     """
-    flow, known = view.flow, KnownValues(view.flow)
+    flow, known = view.flow, ValueBounds(view.flow)
     patterns = ProgramPatterns(view)
     for step in flow.steps.values():
         if not _is_written(view.quote(step.path), step.primitive):

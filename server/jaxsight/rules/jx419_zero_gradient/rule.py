@@ -147,7 +147,7 @@ def _of_derivative(view: ProgramView, parent: str, steps: Sequence[Step]) -> Ite
         for step in steps
         for number in map(flow.of, step.operands)
         if number not in computed
-        and not flow.values[number].is_known
+        and not flow.values[number].is_constant
         and flow.value(number).is_inexact
     ]
     alive = any(step.backward for step in flow.steps.values())
@@ -243,7 +243,7 @@ def _is_factor(flow: Flow, number: int) -> bool:
 
     Such a factor is computed where another equation reads the same value, or one just before.
     """
-    step = flow.made_by(number)
+    step = flow.producer(number)
     if step is None or flow.used_by(number) or number in flow.outputs:
         return False
     return _is_beside(flow, step, 3)
@@ -255,7 +255,7 @@ def _is_beside(flow: Flow, step: Step, depth: int) -> bool:
         users = flow.used_by(operand)
         if any(user.span == step.span and user.path != step.path for user in users):
             return True
-        before = flow.made_by(operand)
+        before = flow.producer(operand)
         alone = before is not None and before.span == step.span and len(users) == 1
         if before is not None and alone and depth and _is_beside(flow, before, depth - 1):
             return True
@@ -299,7 +299,7 @@ def _zeros(view: ProgramView, parent: str) -> Iterator[tuple[ProgramValue, objec
         if step.primitive == "broadcast_in_dim" and zeros:
             if _is_of_derivative(view, step):
                 yield flow.value(step.results[0]), step.span
-        elif zeros and all(flow.value(number).is_known for number in step.operands):
+        elif zeros and all(flow.value(number).is_constant for number in step.operands):
             yield flow.value(zeros[0]), step.span
     for number in flow.outputs:
         if flow.literal(number) == 0 and flow.values[number].origin == LITERAL:

@@ -106,7 +106,7 @@ def _origins(flow: Flow, number: int, visited: set[int]) -> Iterator[ColumnOrigi
     if number in visited or len(visited) >= _MOST:
         return
     visited.add(number)
-    step, shape = flow.made_by(number), flow.values[number].shape
+    step, shape = flow.producer(number), flow.values[number].shape
     if step is None:
         yield ColumnOrigin.GIVEN
         return
@@ -186,7 +186,7 @@ def is_constant(flow: Flow, number: int) -> bool:
     sources = flow.sources(number, lambda step: bool(step.operands) and not step.bodies, most=500)
     return sources is not None and all(
         flow.values[source].origin == LITERAL
-        or ((maker := flow.made_by(source)) is not None and maker.primitive == "iota")
+        or ((maker := flow.producer(source)) is not None and maker.primitive == "iota")
         for source in sources
     )
 

@@ -13,7 +13,7 @@ from functools import partial
 from jaxsight.rules.jx421_read_after_donation.scope_flow import ScopeFlow
 from jaxsight.rules.jx421_read_after_donation.variables import Donor
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule
-from jaxsight.rules.text.jitted import JittedCalls, jitted_module, made
+from jaxsight.rules.text.jitted import JittedCalls, jit_of, jitted_module
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import Statement, imports_of
@@ -45,7 +45,7 @@ def _donor(calls: JittedCalls, scope: NameScope, call: ast.Call) -> Donor | None
 
     `nnx.jit` updates the objects that it is given, so they can be read afterwards.
     """
-    name, jitted = calls.called(scope, call) or ("", next(made(call.func, scope.imports), None))
+    name, jitted = calls.called(scope, call) or ("", next(jit_of(call.func, scope.imports), None))
     if jitted is None or jitted.how.library != "jax":
         return None
     how, parameters = jitted.how, jitted.parameters

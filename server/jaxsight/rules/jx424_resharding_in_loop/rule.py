@@ -82,7 +82,7 @@ _LOOPS = ("jax.lax.fori_loop", "jax.lax.scan", "jax.lax.while_loop")
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the constraint of each array that a loop's body captures in the finding."""
     reads = {node.id for node in context.find(ast.Name)}
-    for part in context.around(context.nodes[0]) if context.nodes else ():
+    for part in context.ancestors(context.nodes[0]) if context.nodes else ():
         if isinstance(part, ast.Lambda | ast.FunctionDef):
             reads.difference_update(bound_in(part))
         if not isinstance(part, ast.Call) or context.called(part.func) not in _LOOPS:

@@ -185,7 +185,7 @@ def _outputs(view: ProgramView) -> Iterator[_Array]:
         return
     for number, value in enumerate(outputs):
         known = view.shardings.get(f"output {number}")
-        maker = view.flow.made_by(view.flow.outputs[number])
+        maker = view.flow.producer(view.flow.outputs[number])
         if known is None or known.type != value.text or maker is None:
             continue
         yield _Array(value, shape_of(known.type), known.spec, at=maker.path)

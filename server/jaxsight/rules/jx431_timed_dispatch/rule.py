@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Proof, Rule
 from jaxsight.rules.text.expressions import dotted, keyword, name_of
-from jaxsight.rules.text.jitted import JittedCalls, jitted_module, made
+from jaxsight.rules.text.jitted import JittedCalls, jit_of, jitted_module
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import Statement, blocks_of, imports_of, own_statements, written
@@ -199,7 +199,7 @@ class _Timeline:
     def _dispatched(self, call: ast.Call) -> _What:
         """Return what a call dispatches, if it returns before its result is computed."""
         found = self._calls.called(self._scope, call)
-        jitted = next(made(call.func, self._scope.imports), None) if found is None else found[1]
+        jitted = next(jit_of(call.func, self._scope.imports), None) if found is None else found[1]
         if jitted is not None:
             return "compiled" if jitted.how.library == "jax" else ""  # nnx's may return nothing
         return "library" if _LIBRARY.fullmatch(self._scope.full(call.func)) else ""
@@ -297,7 +297,7 @@ def candidates(context: FixContext) -> Iterator[Candidate]:
     if not isinstance(depth, int) or not isinstance(node, ast.expr):
         return
     wait = f"{context.imports.get('jax', 'jax')}.block_until_ready"
-    loops = [each for each in context.around(node) if isinstance(each, ast.For | ast.While)]
+    loops = [each for each in context.ancestors(node) if isinstance(each, ast.For | ast.While)]
     statement = context.statement(node)
     if depth and isinstance(statement, ast.Assign) and statement.value is node:
         loop = loops[depth - 1]

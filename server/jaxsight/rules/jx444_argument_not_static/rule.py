@@ -16,7 +16,7 @@ from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.failure_text import FUNCTIONS, described_type
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, Violation
-from jaxsight.rules.text.expressions import FunctionNode, dotted, given
+from jaxsight.rules.text.expressions import FunctionNode, call_operands, dotted
 from jaxsight.rules.text.jitted import positional
 from jaxsight.rules.text.statements import Imports, Statement, full_name, imports_of
 from jaxsight.rules.text.transformations import of_decorator
@@ -193,7 +193,7 @@ def _handed(tree: ast.Module) -> frozenset[str]:
         argument.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
-        for argument in given(node)
+        for argument in call_operands(node)
         if isinstance(argument, ast.Name)
     )
 

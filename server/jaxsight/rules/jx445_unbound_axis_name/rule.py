@@ -150,7 +150,7 @@ _AXIS = re.compile(r'axis_name="(\w+)"')
 def candidates(context: FixContext) -> Iterator[Candidate]:
     """Yield the map with `axis_name=`."""
     axis = _AXIS.search(context.finding.help)
-    call = next(context.around(context.node), None)
+    call = next(context.ancestors(context.node), None)
     if axis is None or not isinstance(call, ast.Call) or call.func is not context.node:
         return
     edited, text = keyword(call, "axis_name"), f'"{axis[1]}"'

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.rules.text.expressions import dotted, given, name_of
+from jaxsight.rules.text.expressions import call_operands, dotted, name_of
 from jaxsight.rules.wording import quoted, short
 
 RULE = Rule(__name__, "Transformation gets no function, or one with other parameters.")
@@ -90,7 +90,7 @@ def _passed(call: ast.Call) -> int | None:
 def _handed(call: ast.Call) -> Iterator[str]:
     """Yield the names of the functions that a call hands over, or that it maps."""
     inner = call.func.args if isinstance(call.func, ast.Call) else []
-    for argument in (*given(call), *inner):
+    for argument in (*call_operands(call), *inner):
         items = argument.elts if isinstance(argument, ast.List | ast.Tuple) else [argument]
         for item in items:
             yield "<lambda>" if isinstance(item, ast.Lambda) else dotted(item).rpartition(".")[2]

@@ -79,7 +79,7 @@ class ScopeFrame:
     made: tuple[tuple[str, Instant], ...]
     """When functions are defined and names are first assigned."""
 
-    def made_at(self, name: str) -> Instant | None:
+    def bound_at(self, name: str) -> Instant | None:
         """Return when a name is first bound."""
         return next((moment for made, moment in self.made if made == name), None)
 

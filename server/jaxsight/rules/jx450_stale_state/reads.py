@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from jaxsight.rules.jx450_stale_state.frames import ScopeFrame, constant_of, frame_of
 from jaxsight.rules.text.expressions import FunctionNode, Place, dotted, place_of
-from jaxsight.rules.text.jitted import decorated, is_bound_once, made
+from jaxsight.rules.text.jitted import decorated, is_bound_once, jit_of
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.scopes import NameScope, Sources
 from jaxsight.rules.text.statements import Imports
@@ -140,7 +140,7 @@ def _local(scope: NameScope) -> Iterator[tuple[str, str, str]]:
         if isinstance(inner.node, FunctionNode) and any(decorated(inner.node, scope.imports)):
             yield scope.name, name, inner.name
     for name, value in scope.aliases.items():
-        for jitted in made(value, scope.imports) if is_bound_once(scope, name) else ():
+        for jitted in jit_of(value, scope.imports) if is_bound_once(scope, name) else ():
             if jitted.of in scope.functions:
                 yield scope.name, name, scope.functions[jitted.of].name
             elif jitted.of.startswith("<"):

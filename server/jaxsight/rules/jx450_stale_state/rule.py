@@ -160,7 +160,7 @@ class _Module:
         is_compiled = around is not None and around.compiled
         if "<locals>" in reader.removeprefix(outer) and not is_compiled:
             return None  # made anew by another function, perhaps in each call
-        made = [moment for name in {*names, own} if (moment := frame.made_at(name)) is not None]
+        made = [moment for name in {*names, own} if (moment := frame.bound_at(name)) is not None]
         return max(made, key=lambda moment: moment.number, default=None)
 
     def _objects(
@@ -178,7 +178,7 @@ class _Module:
                 for call in frame.calls
                 if self._keeps(of, call.name, dict(call.arguments), owner, attribute)
             ]
-            since = frame.made_at(owner)
+            since = frame.bound_at(owner)
             if not calls or since is None:
                 continue
             change = frame.changed_between(name, [moment for _, moment in calls], since)

@@ -84,7 +84,7 @@ def explain(error: RaisedError) -> Violation | None:
 def _words(outdated: Sequence[Replacement]) -> tuple[str, str, tuple[str, ...]]:
     """Return the message, the help and the notes for a row, or for those of a call's keywords."""
     first = outdated[0]
-    new = " and ".join(row.shown_new for row in outdated if row.new)
+    new = " and ".join(row.display_new for row in outdated if row.new)
     return first.message, f"use {new}" if new else first.help, first.notes
 
 
@@ -179,7 +179,7 @@ def candidates(context: FixContext, found: Outdated) -> Iterator[Candidate]:
     edits = _edits(context, found.row)
     if edits:
         is_same = not found.is_missing and not found.row.calls_back
-        title = f"Use {found.row.shown_new}"
+        title = f"Use {found.row.display_new}"
         yield Candidate(title, tuple(edits), safe=is_same, same=is_same)
 
 

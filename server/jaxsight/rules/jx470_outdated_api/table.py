@@ -182,7 +182,7 @@ class Replacement:
         return self.old.endswith("_callback")
 
     @property
-    def shown(self) -> str:
+    def display(self) -> str:
         """What messages call it: `jax.tree_map`, `jax.numpy.clip(a_min=…)`."""
         keyword = f"({self.keyword}={self.value or '…'})" if self.keyword else ""
         return f"{self.old}{keyword}"
@@ -192,12 +192,12 @@ class Replacement:
         """What is wrong."""
         project = _PROJECTS[self.package]
         if self.gone:
-            return f"`{self.shown}` does not exist in {project} {self.gone} and newer"
+            return f"`{self.display}` does not exist in {project} {self.gone} and newer"
         since = f" since {project} {self.since}" if self.since else f" in {project}"
-        return f"`{self.shown}` is deprecated{since}"
+        return f"`{self.display}` is deprecated{since}"
 
     @property
-    def shown_new(self) -> str:
+    def display_new(self) -> str:
         """What messages call the replacement: `jax.tree.map`, `min=…`."""
         return f"`{self.new}{'=…' if self.keyword and not self.value else ''}`"
 

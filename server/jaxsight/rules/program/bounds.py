@@ -25,7 +25,7 @@ _KEEPS_SIGN = PICKS | {
 """Primitives whose result is positive where their first operand is."""
 
 
-class KnownValues:
+class ValueBounds:
     """What is known of the values of one program. What was asked for once is kept."""
 
     def __init__(self, flow: Flow) -> None:
@@ -37,7 +37,7 @@ class KnownValues:
 
     def bounds(self, number: int) -> Bounds:
         """Return the least and the greatest number that the elements of a value may be."""
-        interval = self._intervals.known(number)
+        interval = self._intervals.interval(number)
         return interval.least, interval.most
 
     def varies(self, number: int) -> bool:
@@ -58,7 +58,7 @@ class KnownValues:
         literal_value = flow.literal(number)
         if literal_value is not None:
             return literal_value.is_integer()
-        step = flow.made_by(number)
+        step = flow.producer(number)
         if step is None or not depth:
             return False
         if step.primitive in ("round", "floor", "ceil", "sign", "iota"):
@@ -82,7 +82,7 @@ class KnownValues:
         return self._positive[number]
 
     def _is_positive(self, number: int, depth: int) -> bool:
-        flow, step = self.flow, self.flow.made_by(number)
+        flow, step = self.flow, self.flow.producer(number)
         if self.bounds(number)[0] > 0:
             return True
         if not depth:
@@ -120,7 +120,7 @@ class KnownValues:
 
     def _cases(self, step: Step) -> Sequence[int]:
         """Return the cases of a selection without that of NaN, as of `jnp.logaddexp`."""
-        predicate = self.flow.made_by(step.operands[0])
+        predicate = self.flow.producer(step.operands[0])
         is_nan = (
             predicate is not None
             and predicate.primitive == "ne"

@@ -86,7 +86,7 @@ class Flow:
         """Return the value of a number."""
         return self.values[self.of(number)]
 
-    def made_by(self, number: int) -> Step | None:
+    def producer(self, number: int) -> Step | None:
         """Return the step that computes a value; `None` for inputs, constants and literals."""
         return self.maker.get(self.of(number))
 
@@ -104,7 +104,7 @@ class Flow:
 
     def maker_of(self, number: int, also: frozenset[str] = frozenset()) -> Step | None:
         """Return the step that makes what a value is a moved or reshaped copy of."""
-        return self.made_by(self.stripped(number, also))
+        return self.producer(self.stripped(number, also))
 
     def literal(self, number: int) -> float | None:
         """Return the number of a value that is a moved or reshaped literal, else `None`."""
@@ -124,7 +124,7 @@ class Flow:
         number, other_number = self.of(number), self.of(other_number)
         if number == other_number:
             return True
-        first, second = self.made_by(number), self.made_by(other_number)
+        first, second = self.producer(number), self.producer(other_number)
         a, b = self.values[number], self.values[other_number]
         if first is None or second is None:
             return a.origin == b.origin == LITERAL and bool(a.said) and a.said == b.said
@@ -141,7 +141,7 @@ class Flow:
             )
         )
 
-    def around(self, step: Step) -> Iterator[Step]:
+    def enclosing(self, step: Step) -> Iterator[Step]:
         """Yield the loops and branches that a step is in, the innermost first."""
         while (parent := self.parent.get(step.path)) is not None:
             yield parent
@@ -223,7 +223,7 @@ class Flow:
         varying = {
             number
             for number, value in enumerate(self.values)
-            if not value.is_known and number not in self.maker
+            if not value.is_constant and number not in self.maker
         }
         for step in self.steps.values():
             if any(self.of(operand) in varying for operand in step.operands):

@@ -67,7 +67,7 @@ def is_written(text: str, calls: Collection[str], operators: Operators = ()) -> 
 
 def is_in_branch(flow: Flow, step: Step) -> bool:
     """Whether an equation is in a branch that a comparison chooses: it may be guarded."""
-    branch = next((around for around in flow.around(step) if around.primitive == "cond"), None)
+    branch = next((around for around in flow.enclosing(step) if around.primitive == "cond"), None)
     return branch is not None and any(
         maker.primitive in COMPARISONS
         for maker in flow.backwards(branch.operands[0], DECIDES, _NEAREST)
@@ -78,7 +78,7 @@ def comparisons_behind(flow: Flow, predicate: int) -> Iterator[Step]:
     """Yield the comparisons that make a predicate, also by flags `0.0` and `1.0`."""
 
     def decides(step: Step) -> bool:
-        makers = map(flow.made_by, step.operands)
+        makers = map(flow.producer, step.operands)
         is_of_flags = any(maker and maker.primitive == "select_n" for maker in makers)
         return step.primitive in DECIDES | {"select_n"} or (
             step.primitive in COMPARISONS and is_of_flags

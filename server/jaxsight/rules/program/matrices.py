@@ -141,7 +141,7 @@ def scales(flow: Flow, step: Step) -> bool:
 
 def unmoved(flow: Flow, number: int, through: frozenset[str] = MOVES) -> Step | None:
     """Return the equation that makes a value, before it is moved."""
-    return flow.made_by(flow.before(number, through))
+    return flow.producer(flow.before(number, through))
 
 
 def only_of_constants(flow: Flow, number: int) -> bool:
@@ -154,7 +154,7 @@ def only_of_constants(flow: Flow, number: int) -> bool:
 
 def counts_along(flow: Flow, number: int) -> int | None:
     """Return the axis along which each element is its index; `None` where there is none."""
-    step = flow.made_by(number)
+    step = flow.producer(number)
     if step is None:
         return None
     if step.primitive == "iota":
@@ -170,7 +170,7 @@ def counts_along(flow: Flow, number: int) -> int | None:
 
 def is_mask(flow: Flow, number: int) -> bool:
     """Whether a value is true on the diagonal of its last two axes, which are of one size."""
-    shape, step = flow.value(number).shape, flow.made_by(number)
+    shape, step = flow.value(number).shape, flow.producer(number)
     if len(shape) < 2 or shape[-1] != shape[-2] or step is None:
         return False
     if step.primitive == "broadcast_in_dim":
@@ -195,7 +195,7 @@ def _is_same_matrix(flow: Flow, step: Step) -> bool:
 
 def is_identity(flow: Flow, number: int) -> bool:
     """Whether a value is an identity matrix, or a batch of them."""
-    value, step = flow.value(number), flow.made_by(number)
+    value, step = flow.value(number), flow.producer(number)
     if len(value.shape) < 2 or value.shape[-1] != value.shape[-2]:
         return False
     if step is None:
@@ -207,7 +207,7 @@ def is_identity(flow: Flow, number: int) -> bool:
 
 def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
     """Whether all elements of a value are zero but those on the diagonal of its last two axes."""
-    step = flow.made_by(number)
+    step = flow.producer(number)
     shape = flow.value(number).shape
     if is_identity(flow, number):
         return True
@@ -227,7 +227,7 @@ def is_diagonal(flow: Flow, number: int, most: int = 10) -> bool:
 
 def one_hot_axis(flow: Flow, number: int) -> int | None:
     """Return the axis along which a value is 1 at an index and 0 elsewhere; `None` for others."""
-    step = flow.made_by(number)
+    step = flow.producer(number)
     match step.primitive if step is not None else "":
         case "gather" if step is not None:  # rows of an identity matrix
             shape = flow.value(step.operands[0]).shape
@@ -255,7 +255,7 @@ def _compared_along(flow: Flow, step: Step) -> int | None:
 
 def _repeats(flow: Flow, number: int, axis: int) -> bool:
     """Whether a value is the same all along an axis."""
-    step = flow.made_by(number)
+    step = flow.producer(number)
     if step is None or step.primitive != "broadcast_in_dim":
         return False
     axes, shape = step.numbers("broadcast_dimensions"), flow.value(step.operands[0]).shape

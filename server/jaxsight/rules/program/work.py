@@ -45,7 +45,7 @@ def is_cheap(flow: Flow, number: int, through: Through, smaller: int, most: int 
     """Whether `through` alone computes a value, from known ones and so many times smaller ones."""
     sources = flow.sources(number, through, most)
     return sources is not None and all(
-        flow.values[source].is_known
+        flow.values[source].is_constant
         or flow.values[source].bytes * smaller <= flow.value(number).bytes
         for source in sources
     )

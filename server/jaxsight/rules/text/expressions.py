@@ -113,7 +113,7 @@ def keyword(call: ast.Call, *names: str) -> ast.expr | None:
     return next((given.value for given in call.keywords if given.arg in names), None)
 
 
-def given(call: ast.Call) -> list[ast.expr]:
+def call_operands(call: ast.Call) -> list[ast.expr]:
     """Return the arguments of a call, those that are given by name last."""
     return [*call.args, *(word.value for word in call.keywords)]
 

@@ -33,7 +33,7 @@ _SIMPLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class ItemPlace:
+class ItemTarget:
     """`x[i]`, or `x[i][j]` as one place in `x`."""
 
     array: ast.expr
@@ -51,7 +51,7 @@ def _parts(index: ast.expr) -> list[ast.expr]:
     return index.elts if isinstance(index, ast.Tuple) else [index]
 
 
-def place_of(target: ast.AST | None, *, merged: bool) -> ItemPlace | None:
+def item_target(target: ast.AST | None, *, merged: bool) -> ItemTarget | None:
     """Return the place that a target assigns to.
 
     Args:
@@ -70,7 +70,7 @@ def place_of(target: ast.AST | None, *, merged: bool) -> ItemPlace | None:
     root = array
     while isinstance(root, ast.Attribute | ast.Subscript):
         root = root.value
-    return ItemPlace(array, tuple(indices)) if isinstance(root, ast.Name) else None
+    return ItemTarget(array, tuple(indices)) if isinstance(root, ast.Name) else None
 
 
 def target_of(statement: ast.AST) -> ast.expr | None:
@@ -100,7 +100,7 @@ def updated(statement: ast.AST, write: Write, *, merged: bool = True) -> str | N
                 return None
             return _all_set([(target, value) for target in targets], write, merged)
         case ast.AugAssign(target=target, op=op, value=value):
-            element = place_of(target, merged=merged)
+            element = item_target(target, merged=merged)
             if element is None:
                 return None
             array, index = write(element.array), element.index(write)
@@ -126,7 +126,7 @@ def masked(statement: ast.AST, write: Write, jnp: str) -> str | None:
             pass
         case _:
             return None
-    element = place_of(target, merged=False)
+    element = item_target(target, merged=False)
     if element is None or len(element.indices) != 1:
         return None
     array, mask = write(element.array), write(element.indices[0])
@@ -180,7 +180,7 @@ def _operation(op: ast.operator, value: ast.expr, write: Write) -> str:
 
 def _all_set(pairs: list[tuple[ast.expr, ast.expr]], write: Write, merged: bool) -> str | None:
     """Return one assignment that sets several places in one array."""
-    places = [(place_of(target, merged=merged), value) for target, value in pairs]
+    places = [(item_target(target, merged=merged), value) for target, value in pairs]
     arrays = {write(element.array) for element, _ in places if element is not None}
     if len(arrays) != 1:
         return None

@@ -128,7 +128,7 @@ def _facts(tree: ast.Module, imported: Imports) -> _Facts:
                 jitted += [(node.name, each) for each in decorated(node, imports)]
                 makers += [(node.name, each) for each in _returned(node, imports)]
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                jitted += [(name, each) for each in made(value, imports)]
+                jitted += [(name, each) for each in jit_of(value, imports)]
                 if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
                     instances.append((name, value.func.id))
             case ast.ClassDef():
@@ -144,7 +144,7 @@ def _returned(function: FunctionNode, imports: Mapping[str, str]) -> Iterator[Ji
         case [ast.Name(id=name)] if name in inner:
             yield from decorated(inner[name], imports)
         case [ast.Call() as call]:
-            for each in made(call, imports):
+            for each in jit_of(call, imports):
                 target = inner.get(each.of)
                 known = positional(target) if target is not None else each.parameters
                 yield replace(each, parameters=known)
@@ -176,7 +176,7 @@ def _of_class(
                 if target.startswith("self.") and target.count(".") == 1:
                     attribute = f"{node.name}.{target[5:]}"
                     bound.append(attribute)
-                    for each in made(inner.value, imports):
+                    for each in jit_of(inner.value, imports):
                         of = each.of
                         of = f"{node.name}.{of[5:]}" if of.startswith("self.") else of
                         jitted.append((attribute, replace(each, of=of)))
@@ -196,7 +196,7 @@ def decorated(function: FunctionNode, imports: Mapping[str, str]) -> Iterator[Ji
             yield JitFunction(how, positional(function))
 
 
-def made(value: ast.expr, imports: Mapping[str, str]) -> Iterator[JitFunction]:
+def jit_of(value: ast.expr, imports: Mapping[str, str]) -> Iterator[JitFunction]:
     """Yield the function that `jax.jit(f, …)` or `partial(jax.jit, …)(f)` makes."""
     if not isinstance(value, ast.Call):
         return
@@ -267,7 +267,7 @@ def _local(holder: NameScope, name: str) -> JitFunction | None:
     value = holder.aliases.get(name)
     if value is None or not is_bound_once(holder, name):
         return None
-    jitted = next(made(value, holder.imports), None)
+    jitted = next(jit_of(value, holder.imports), None)
     if jitted is not None and not jitted.parameters and jitted.of in holder.functions:
         function = holder.functions[jitted.of].node
         if isinstance(function, FunctionNode):

@@ -15,7 +15,7 @@ from jaxsight.files import reading
 from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProcess, RunProgram, RunSummary
 from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation, TimedCompile
-from jaxsight.runs.page.markup import KeptTexts, Markup, element, html_table, joined
+from jaxsight.runs.page.markup import Markup, PageTexts, element, html_table, joined
 from jaxsight.runs.page.program import definitions, place, placed, program_part, signature, why
 from jaxsight.text.units import count, size, time
 
@@ -171,7 +171,7 @@ def _when(called: CodePlace | None, compilations: Sequence[TimedCompile], in_sev
 
 
 def function_list(
-    functions: Sequence[CompiledFunction], texts: KeptTexts, processes: int, budget: int
+    functions: Sequence[CompiledFunction], texts: PageTexts, processes: int, budget: int
 ) -> Markup:
     """Return all functions with their programs, until they fill the page.
 
@@ -291,7 +291,7 @@ def document(
         functions: what they compiled (`merged`).
     """
     own = [each for each in functions if not _is_operation(each)]
-    texts = KeptTexts(_FOR_TEXTS)
+    texts = PageTexts(_FOR_TEXTS)
     listed = function_list(own, texts, len(processes), _FOR_PROGRAMS)
     style = reading.text(_HERE / "style.css")
     script = reading.text(_HERE / "script.js")

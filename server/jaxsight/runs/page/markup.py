@@ -99,7 +99,7 @@ _BEST = 9
 
 
 @dataclass(slots=True)
-class KeptTexts:
+class PageTexts:
     """The texts of a page by a digest of their own, each kept once, until they fill it."""
 
     budget: int

@@ -13,7 +13,7 @@ from jaxsight.profiles.places import CodePlace
 from jaxsight.runs.collected import RunProgram
 from jaxsight.runs.compiled_hlo import figures_of
 from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation
-from jaxsight.runs.page.markup import KeptTexts, Markup, element, html_table, joined, prose
+from jaxsight.runs.page.markup import Markup, PageTexts, element, html_table, joined, prose
 from jaxsight.text.units import count, size, some, time
 
 _KERNELS = 200
@@ -72,7 +72,7 @@ def why(reason: Recompilation) -> Markup:
 
 
 def program_part(
-    function: CompiledFunction, program: MergedProgram, texts: KeptTexts, processes: int
+    function: CompiledFunction, program: MergedProgram, texts: PageTexts, processes: int
 ) -> Markup:
     """Return the part of a program, closed until it is opened."""
     first = program.first
@@ -218,7 +218,7 @@ def _kernel_table(figures: AnyFigures | None) -> Markup | None:
     )
 
 
-def _text_buttons(program: RunProgram, texts: KeptTexts) -> Markup | None:
+def _text_buttons(program: RunProgram, texts: PageTexts) -> Markup | None:
     parts = []
     for title, text in (("jaxpr", program.jaxpr), ("optimized HLO", program.hlo)):
         if not text:

@@ -10,7 +10,7 @@ from jaxsight.source.analysis.syntax_trees import DEFINITIONS, annotations_of, b
 from jaxsight.text.names import (
     bound_in,
     bound_in_scope,
-    evaluated_around,
+    outer_expressions,
     parameters_of,
     read_in,
 )
@@ -136,7 +136,7 @@ def _parts(statement: ast.stmt) -> list[ast.AST]:
     """Return the parts of a statement besides its blocks; a simple statement is its own part."""
     match statement:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return [*evaluated_around(statement), *annotations_of(statement)]
+            return [*outer_expressions(statement), *annotations_of(statement)]
         case ast.Try() | ast.TryStar():
             return [handler.type for handler in statement.handlers if handler.type is not None]
         case ast.Match():

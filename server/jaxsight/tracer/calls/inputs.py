@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxsight.lru import Recent
 from jaxsight.meshes.compat import meshes, shardings
-from jaxsight.meshes.compat.meshes import AnyMesh, places_on_several
+from jaxsight.meshes.compat.meshes import AnyMesh, uses_several_devices
 from jaxsight.tracer.calls.leaves import (
     is_array,
     shape_only,
@@ -346,7 +346,7 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], nnx.NodeTree]:
             raise _NotAbstract
         return [leaf for leaf in leaves if is_array(leaf)]
 
-    if devices.are_several() and places_on_several(jax.make_jaxpr(arrays)()):
+    if devices.are_several() and uses_several_devices(jax.make_jaxpr(arrays)()):
         raise _NotAbstract
     shapes = iter(jax.eval_shape(arrays))
     leaves = [spread_like(next(shapes), leaf) if is_array(leaf) else leaf for leaf in leaves]

@@ -128,7 +128,7 @@ def placements(value: object) -> list[PlacedArgument]:
     except Exception:  # noqa: BLE001 - user code: tracing will raise it
         return []
     arrays = filter(is_array, leaves)
-    arguments = [PlacedArgument(tuple(a.shape), a.dtype, shardings.given(a)) for a in arrays]
+    arguments = [PlacedArgument(tuple(a.shape), a.dtype, shardings.sharding_of(a)) for a in arrays]
     return arguments if any(argument.sharding for argument in arguments) else []
 
 

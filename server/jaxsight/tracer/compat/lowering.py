@@ -49,7 +49,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from jaxsight.meshes.compat.meshes import meshes_in, meshes_of, sizes_of
 from jaxsight.timeline import mark
-from jaxsight.tracer.compat import seen_devices
+from jaxsight.tracer.compat import fake_devices
 from jaxsight.tracer.compat.replacing import replaced
 from jaxsight.wire.meshes import Distribution, Mesh
 from jaxsight_source.compat import inner
@@ -234,7 +234,7 @@ def _lower(
 ) -> tuple[Any, Any, Distribution | None]:
     """Return a lowering, its StableHLO module, and how that is distributed."""
     with no_lines():
-        with _clients(), seen_devices.hidden(), warnings.catch_warnings():
+        with _clients(), fake_devices.hidden(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about donations, which are shown with the kernels
             placed = located(traced, capability)
             mark("located")

@@ -89,7 +89,7 @@ class LeftBranch(BaseException):
         self.how, self.value = how, value
 
 
-class KnownBranch(contextlib.nullcontext[None]):
+class ConstantBranch(contextlib.nullcontext[None]):
     """The branches of a statement whose condition is known: one of them runs."""
 
     forks = False
@@ -103,7 +103,7 @@ class KnownBranch(contextlib.nullcontext[None]):
         return index == self._index
 
 
-_KNOWN = (KnownBranch(0), KnownBranch(1))
+_KNOWN = (ConstantBranch(0), ConstantBranch(1))
 
 
 @dataclass(slots=True)
@@ -353,22 +353,22 @@ class Branches:
             self.untested(error)
             return None
 
-    def fork(self, test: object, *statement: *_Statement) -> KnownBranch | Fork:
+    def fork(self, test: object, *statement: *_Statement) -> ConstantBranch | Fork:
         """Return the branches of a statement, given its condition."""
         truth = self.truth(test)
         if truth is not None:
             return _KNOWN[0 if truth else 1]
         return self._forked(sys._getframe(1), *statement)
 
-    def cases(self, subject: object, *statement: *_Statement) -> KnownBranch | Fork:
+    def cases(self, subject: object, *statement: *_Statement) -> ConstantBranch | Fork:
         """Return the branches of a `match`, given its subject."""
         if not self.is_active or not is_unknown(subject):
             return self.case(-1)
         return self._forked(sys._getframe(1), *statement)
 
-    def case(self, index: int) -> KnownBranch:
+    def case(self, index: int) -> ConstantBranch:
         """Return the branches of a `match` of which one runs."""
-        return KnownBranch(index)
+        return ConstantBranch(index)
 
     def _forked(self, frame: FrameType, *statement: *_Statement) -> Fork:
         self.is_complete = False

@@ -86,7 +86,7 @@ def _kept(leaf: object) -> object:
     if function is None or not holds_tracers(leaf):
         return leaf
     closure = closed(function)
-    return KeptFunction(closure, closure.captured())
+    return ClosureInput(closure, closure.captured())
 
 
 def _abstract(leaf: object) -> object:
@@ -144,7 +144,7 @@ class NotedCall:
     """A nested function, as it was defined."""
     decorated: object = None
     """The nested function under its decorators, if it has any."""
-    closure: KeptClosure | None = None
+    closure: OpenClosure | None = None
     """The nested function, if it captures arrays."""
     compiled: Compiled = ""
     """What it is to the programs that XLA gets."""
@@ -233,13 +233,13 @@ def function_of(frame: types.FrameType) -> types.FunctionType:
     return made
 
 
-def closed(function: types.FunctionType) -> KeptClosure:
+def closed(function: types.FunctionType) -> OpenClosure:
     """Return a function with what it captures, to be called later.
 
     Raises:
         HoldsTracersError: it captures something that has no form without the dry run's arrays.
     """
-    cells: dict[str, Captured | KeptClosure | object] = {}
+    cells: dict[str, Captured | OpenClosure | object] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         content = cell_contents(cell)
         inner = _plain_function(content)
@@ -251,7 +251,7 @@ def closed(function: types.FunctionType) -> KeptClosure:
         else:
             cells[name] = captured(content)
     # Without what it captures, so that no array of the dry run stays.
-    return KeptClosure(_with_empty_cells(function), cells)
+    return OpenClosure(_with_empty_cells(function), cells)
 
 
 def _plain_function(value: object) -> types.FunctionType | None:
@@ -289,7 +289,7 @@ def _with_empty_cells(function: types.FunctionType) -> types.FunctionType:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class KeptClosure:
+class OpenClosure:
     """A nested function without what it captures, and that: what its free variables contain."""
 
     function: types.FunctionType
@@ -301,7 +301,7 @@ class KeptClosure:
         for name, kept in self.cells.items():
             if isinstance(kept, Captured):
                 held[name] = kept.value()
-            elif isinstance(kept, KeptClosure) and (inner := kept.captured()):
+            elif isinstance(kept, OpenClosure) and (inner := kept.captured()):
                 held[name] = inner
         return held
 
@@ -309,7 +309,7 @@ class KeptClosure:
         """Return the function with these captured values."""
         made = _with_empty_cells(self.function)
         for cell, (name, kept) in zip(made.__closure__ or (), self.cells.items(), strict=True):
-            if isinstance(kept, KeptClosure):
+            if isinstance(kept, OpenClosure):
                 inner = values.get(name, {})
                 assert isinstance(inner, Mapping)
                 cell.cell_contents = kept.with_values(inner)
@@ -319,10 +319,10 @@ class KeptClosure:
 
 
 @jax.tree_util.register_pytree_with_keys_class
-class KeptFunction:
+class ClosureInput:
     """A function that is an argument and captures arrays: these are the leaves of the argument."""
 
-    def __init__(self, closure: KeptClosure, values: Mapping[str, object]) -> None:
+    def __init__(self, closure: OpenClosure, values: Mapping[str, object]) -> None:
         self._closure, self._values = closure, values
         self.__name__ = closure.function.__name__
 
@@ -335,8 +335,8 @@ class KeptFunction:
 
     @classmethod
     def tree_unflatten(
-        cls, kept: tuple[KeptClosure, tuple[str, ...]], values: Iterable[object]
-    ) -> KeptFunction:
+        cls, kept: tuple[OpenClosure, tuple[str, ...]], values: Iterable[object]
+    ) -> ClosureInput:
         closure, names = kept
         return cls(closure, dict(zip(names, values, strict=True)))
 

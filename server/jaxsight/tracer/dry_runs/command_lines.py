@@ -43,7 +43,7 @@ class CommandLine:
         self._absl = False
 
     @contextlib.contextmanager
-    def given(self) -> Iterator[CommandLine]:
+    def applied(self) -> Iterator[CommandLine]:
         """Replace the command line in the block."""
         kind = argparse.ArgumentParser
         arguments, parse, sleep = sys.argv[:], kind.parse_known_args, time.sleep

@@ -40,7 +40,7 @@ class EntryCalls:
     read: Callable[[str], str]
     """Returns the text of a file."""
 
-    def each(self, names: Mapping[str, Value]) -> None:
+    def call_all(self, names: Mapping[str, Value]) -> None:
         """Call the functions of the program: a test that fails is not the end of the others.
 
         Those with lists of parameters are called again once all have been called.

@@ -36,7 +36,7 @@ from jaxsight.tracer.isolation import code_origins, refusals
 from jaxsight.tracer.observation.observed_values import Observed, Sites
 from jaxsight.tracer.observation.recorder import Recorder
 from jaxsight.wire.chunks import Chunk, chunk_file, real_file
-from jaxsight.wire.messages.inputs import EntryPoint, GivenCall
+from jaxsight.wire.messages.inputs import EntryPoint, InputCall
 from jaxsight.wire.messages.requests import Trace
 from jaxsight.wire.observations import ProgramError
 
@@ -85,7 +85,7 @@ class DryRunResult:
     """Whether a function could not be traced with its example inputs."""
 
 
-TraceGiven = Callable[[GivenCall, str, dict[str, object]], None]
+TraceGiven = Callable[[InputCall, str, dict[str, object]], None]
 """Traces a function with its example inputs, given the file and the namespace that it is in."""
 
 
@@ -195,7 +195,7 @@ class _Run:
                 refusals.refusing(),
                 contextlib.redirect_stdout(io.StringIO()),
                 contextlib.redirect_stderr(io.StringIO()),
-                self._command_line.given(),
+                self._command_line.applied(),
                 contexts.eager(),
                 self._recorder.tracing() as sites,
                 eager_programs.telling(runtime.calls.program, runtime.is_outer),
@@ -270,7 +270,7 @@ class _Run:
                 if is_skipped:
                     self._execute(source, entry.file, self._names, above=line - 1)
         elif own:
-            self._calls.each(self._names)
+            self._calls.call_all(self._names)
         else:
             is_main = not (entry.function or entry.given)
             module = ModuleType(_MAIN if is_main else entry.module)
@@ -283,7 +283,7 @@ class _Run:
                 self._call_given(module.__dict__)
             if entry.function:
                 self._command_line.fill_flags()
-                self._calls.each(module.__dict__)
+                self._calls.call_all(module.__dict__)
 
     def _of_statements(self) -> Iterator[ProgramError]:
         """Yield the errors of statements that were executed.

@@ -211,7 +211,7 @@ class DryRuntime(Branches):
         elif any(function is each for each in _COUNTING) and any(map(is_countless, args)):
             return self._counted(function, args, kwargs)
         elif any(map(has_unknown, (*args, *kwargs.values()))):
-            args, kwargs = sizes.given(function, args, kwargs)
+            args, kwargs = sizes.with_sizes(function, args, kwargs)
             if self._note_partial(function, args, kwargs):
                 self.is_complete = False
                 return Unknown()
@@ -263,7 +263,7 @@ class DryRuntime(Branches):
             return SomeItems(function(*map(some_items, args), **kwargs))
         return function(*args, **kwargs) if counts else Unknown()
 
-    def each(self, comprehension: int, items: object) -> object:
+    def iterate(self, comprehension: int, items: object) -> object:
         """Return the items of a comprehension; note if it is unknown how many there are.
 
         Raises:

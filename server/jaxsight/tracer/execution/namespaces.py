@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxsight.files.texts import Version
-from jaxsight.tracer.compat import devices, seen_processes
+from jaxsight.tracer.compat import devices, fake_processes
 from jaxsight.tracer.execution.device_demand import MOST, Demand, Demands, MoreDevices
 from jaxsight.tracer.execution.file_namespace import FileNamespace
 from jaxsight.tracer.execution.platform_asks import PlatformAsks
@@ -37,7 +37,7 @@ class Namespaces:
         """Whether the project's files name devices, by their versions."""
         self._given = _Given((), devices.count_at_start(), is_targets=False)
         self.platform = PlatformAsks(imports.modules)
-        seen_processes.watch()
+        fake_processes.watch()
 
     @contextlib.contextmanager
     def running(self, request: Trace) -> Iterator[FileNamespace]:
@@ -49,7 +49,7 @@ class Namespaces:
         self._namespaces.move_to_end(name)
         while len(self._namespaces) > FILES:
             self._namespaces.popitem(last=False)[1].forget_all()
-        seen_processes.see(request.process)
+        fake_processes.see(request.process)
         if self.platform.begin(request.device, namespace.depends_on):
             self._forget_all()
         self._give_devices(request, namespace)

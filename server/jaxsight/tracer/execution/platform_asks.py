@@ -15,13 +15,13 @@ from types import FrameType
 
 import jax
 
-from jaxsight.tracer.compat import seen_devices
+from jaxsight.tracer.compat import fake_devices
 from jaxsight.tracer.importing.project_modules import ProjectModules
 from jaxsight.tracer.interruptions import CancelledByServer
 from jaxsight.tracer.isolation import code_origins
 from jaxsight.tracer.isolation.irreversible_effects import Spoilt
 from jaxsight.wire.chunks import Chunk, chunk_of, line_in_chunk, real_file
-from jaxsight.wire.messages.requests import SeenDevice
+from jaxsight.wire.messages.requests import FakeDevice
 from jaxsight.wire.observations import Caveat
 
 _READS = re.compile(
@@ -61,8 +61,8 @@ class PlatformAsks:
         This repeats `OtherPlatform`, as user code may have caught that exception.
         """
         self._modules = modules
-        self._seen: SeenDevice | None = None
-        self._wanted: SeenDevice | None = None
+        self._seen: FakeDevice | None = None
+        self._wanted: FakeDevice | None = None
         self._files: set[str] = set()
         """Files of the user whose code asked, or called what did."""
         self._of_all = False
@@ -70,9 +70,9 @@ class PlatformAsks:
         self._package = ""
         """An installed package that has asked."""
         self._unknown: dict[_Line, str] = {}
-        seen_devices.watch(self._asked)
+        fake_devices.watch(self._asked)
 
-    def begin(self, device: SeenDevice | None, files: Callable[[], Collection[str]]) -> bool:
+    def begin(self, device: FakeDevice | None, files: Callable[[], Collection[str]]) -> bool:
         """Show a request's device, unless results of others depend on the one that is shown.
 
         Then it is shown only if code asks for it. Returns whether results are invalid, which were
@@ -98,7 +98,7 @@ class PlatformAsks:
         self._unknown.clear()
         self._of_all = False
         self._seen = device
-        seen_devices.see(device)
+        fake_devices.see(device)
         if has_asked:
             # JAX's caches may have jaxprs of code that saw the other device.
             jax.clear_caches()  # type: ignore[no-untyped-call]

@@ -28,14 +28,14 @@ from jaxsight.recording.programs.compat.compiling import definition
 from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal
-from jaxsight.tracer.job import Job, KeptTrace, under
+from jaxsight.tracer.job import JaxTrace, Job, under
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
-from jaxsight.tracer.programs.call_tree import Around, CallTree
+from jaxsight.tracer.programs.call_tree import CallTree, OuterScope
 from jaxsight.tracer.programs.changed import NoSuchChange, changed
 from jaxsight.wire.chunks import Span, equation_path
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.compiling import Compile
-from jaxsight.wire.messages.replies import Link, Lowered, LoweredChange, LoweredEquation, Shown
+from jaxsight.wire.messages.replies import Link, Listing, Lowered, LoweredChange, LoweredEquation
 from jaxsight.wire.messages.requests import STABLEHLO, Lower, LowerChanged, Show
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
@@ -147,7 +147,7 @@ def compile_request(traced: Traced, artifact: lowering.Artifact, target: str = "
         target,
         base64.b64encode(artifact.bytes).decode("ascii"),
         options=folding_costs.compiler_options(traced),
-        **facts(jaxpr, distribution is not None),
+        **facts(jaxpr, is_distributed=distribution is not None),
         distribution=distribution,
         indices=tuple(
             (parameter, limits[at])
@@ -180,7 +180,7 @@ class Facts(TypedDict):
     """The paths of the equations that are collectives; none on one device."""
 
 
-def facts(jaxpr: object, is_distributed: bool) -> Facts:
+def facts(jaxpr: object, *, is_distributed: bool) -> Facts:
     """Return facts about a program that its HLO does not have."""
     collectives = (path for path, each in walk(jaxpr) if communicates(each))
     return Facts(
@@ -196,7 +196,7 @@ def _named(names: Sequence[str], inputs: Iterable[int]) -> tuple[str, ...]:
     return tuple(names[at] or f"argument {at}" for at in inputs)
 
 
-def text(request: Show, trace: KeptTrace) -> Shown:
+def text(request: Show, trace: JaxTrace) -> Listing:
     """Return a traced function's StableHLO for a platform, or its HLO before optimizations.
 
     Lines are linked to equations.
@@ -211,7 +211,7 @@ def text(request: Show, trace: KeptTrace) -> Shown:
         if request.view == STABLEHLO:
             with _lowering():
                 module = lowering.text(traced, request.platform)
-            return Shown(request.id, clean(module.text), tuple(links(module, spans)))
+            return Listing(request.id, clean(module.text), tuple(links(module, spans)))
         with _lowering():
             hlo = lowering.unoptimized(traced, request.platform)
     linked = tuple(
@@ -219,7 +219,7 @@ def text(request: Show, trace: KeptTrace) -> Shown:
         for number, path in sorted(lines_of_calls(hlo).items())
         if path in spans
     )
-    return Shown(request.id, clean(without_metadata(hlo)), linked)
+    return Listing(request.id, clean(without_metadata(hlo)), linked)
 
 
 def equations(jaxpr: object) -> Iterator[LoweredEquation]:
@@ -237,7 +237,7 @@ def _is_live(file: str) -> bool:
     return not is_library(file)
 
 
-def _refuse(trace: KeptTrace) -> None:
+def _refuse(trace: JaxTrace) -> None:
     if trace.axes:
         named = " and ".join(f"`{axis}`" for axis in trace.axes)
         raise refusal("lower", f"the program around it binds {named}, and is compiled with it")
@@ -276,7 +276,7 @@ def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[LoweredEquation]:
 
     The calls around them are added to `tree`.
     """
-    waiting = [(opened, "", Around())]
+    waiting = [(opened, "", OuterScope())]
     count = 0
     while waiting:
         jaxpr, prefix, outer = waiting.pop(0)
@@ -284,7 +284,7 @@ def _equations(opened: Jaxpr, tree: CallTree) -> Iterator[LoweredEquation]:
             if count >= jaxpr_text.MOST_EQUATIONS:
                 return
             count += 1
-            path, around = f"{prefix}{index}", tree.around(equation, outer, jaxpr)
+            path, around = f"{prefix}{index}", tree.scope_of(equation, outer, jaxpr)
             yield LoweredEquation(
                 path,
                 equation.primitive.name,

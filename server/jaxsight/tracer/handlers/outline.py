@@ -13,7 +13,7 @@ from jax.stages import Traced
 from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
-from jaxsight.tracer.programs.call_tree import Around, CallTree
+from jaxsight.tracer.programs.call_tree import CallTree, OuterScope
 from jaxsight.tracer.programs.pallas_kernels import kernel_facts, mesh_kernel_facts
 from jaxsight.wire.messages.replies import Outlined
 from jaxsight.wire.messages.requests import Outline
@@ -75,7 +75,7 @@ class ProgramOutliner:
         """
         self.tree = CallTree(())
         """The calls of the user's functions that equations were created in."""
-        self._around = Around()
+        self._around = OuterScope()
 
     def program(self, traced: Traced) -> TracedProgram:
         program = opened(traced.jaxpr)
@@ -104,7 +104,7 @@ class ProgramOutliner:
         operands = tuple(self._number(var, RESULT) for var in equation.invars)
         scope = locations.scope(equation)
         outer = self._forward, self._around
-        self._around = around = self.tree.around(equation, self._around, jaxpr)
+        self._around = around = self.tree.scope_of(equation, self._around, jaxpr)
         self._forward = forward = (self._forward or "jvp(" in scope) and not around.backward
         # A jaxpr that several equations share is repeated for each, because facts about its values
         # differ.

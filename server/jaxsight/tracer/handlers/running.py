@@ -24,7 +24,7 @@ from jaxsight.tracer.comparison.runnable_program import DRAWS, RunnableProgram, 
 from jaxsight.tracer.comparison.two_ways import Incomparable, TwoWays, agree, names_of, wide
 from jaxsight.tracer.compat import in_place_updates, lowering
 from jaxsight.tracer.failures import refusal
-from jaxsight.tracer.job import Job, KeptTrace, under
+from jaxsight.tracer.job import JaxTrace, Job, under
 from jaxsight.wire.messages.measuring import Measured
 from jaxsight.wire.messages.replies import Compared
 from jaxsight.wire.messages.requests import Compare, Measure
@@ -242,7 +242,7 @@ def measure(job: Job[Measure]) -> Measured:
             raise refusal("measure", str(error)) from error
 
 
-def _to_measure(trace: KeptTrace) -> MeasuredProgram:
+def _to_measure(trace: JaxTrace) -> MeasuredProgram:
     if trace.axes:
         named = " and ".join(f"`{axis}`" for axis in trace.axes)
         raise CannotMeasure(f"the program around it binds {named}, and runs it")

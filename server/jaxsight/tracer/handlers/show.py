@@ -38,7 +38,7 @@ from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.states.watch import Watch
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages import requests
-from jaxsight.wire.messages.replies import Link, Shown
+from jaxsight.wire.messages.replies import Link, Listing
 from jaxsight.wire.messages.requests import Show, Sourcerize, TransformedSource
 from jaxsight_source.compat.inner import equation_count
 from jaxsight_source.compat.staging import is_jaxpr, open_jaxpr
@@ -57,7 +57,7 @@ def view_names() -> tuple[str, ...]:
     return tuple(sorted({point.name for point in importlib.metadata.entry_points(group=_GROUP)}))
 
 
-def show(job: Job[Show]) -> Shown:
+def show(job: Job[Show]) -> Listing:
     """Return a text of an earlier trace.
 
     Raises:
@@ -74,12 +74,12 @@ def show(job: Job[Show]) -> Shown:
         case requests.GRAPH:
             return _graph(request, trace.shown.jaxpr)
         case requests.PROGRAM:
-            return Shown(request.id, jaxpr_text.fingerprint(trace.shown.jaxpr))
+            return Listing(request.id, jaxpr_text.fingerprint(trace.shown.jaxpr))
         case _:
             return _viewed(request, trace.shown.jaxpr)
 
 
-def _graph(request: Show, jaxpr: object) -> Shown:
+def _graph(request: Show, jaxpr: object) -> Listing:
     info = open_jaxpr(jaxpr).debug_info
     lines = dot(jaxpr, str(getattr(info, "func_name", "") or "program"))
     links = tuple(
@@ -87,10 +87,10 @@ def _graph(request: Show, jaxpr: object) -> Shown:
         for number, line in enumerate(lines)
         if line.equation is not None
     )
-    return Shown(request.id, clean("".join(f"{line.text}\n" for line in lines)), links)
+    return Listing(request.id, clean("".join(f"{line.text}\n" for line in lines)), links)
 
 
-def _viewed(request: Show, jaxpr: object) -> Shown:
+def _viewed(request: Show, jaxpr: object) -> Listing:
     """Return the text of the jaxpr interpreter `request.view`, or the jaxpr that it returns.
 
     It is another package's, and so user code: any error that it raises is an answer.
@@ -109,10 +109,10 @@ def _viewed(request: Show, jaxpr: object) -> Shown:
         text = None if is_jaxpr(view) else str(view)
     except BaseException as error:
         raise UserError(failure(error, "view")) from error
-    return jaxpr_text.whole(request.id, view) if text is None else Shown(request.id, clean(text))
+    return jaxpr_text.whole(request.id, view) if text is None else Listing(request.id, clean(text))
 
 
-def sourcerize(job: Job[Sourcerize]) -> Shown:
+def sourcerize(job: Job[Sourcerize]) -> Listing:
     """Write a function, or a transformation of it, as source; the caller sets `reused`.
 
     Raises:
@@ -142,7 +142,7 @@ def sourcerize(job: Job[Sourcerize]) -> Shown:
         raise UserError(error, recorder.collect(chunks, sites))
 
 
-def written(id: int, call: TraceableCall, options: TransformedSource, naming: Naming) -> Shown:
+def written(id: int, call: TraceableCall, options: TransformedSource, naming: Naming) -> Listing:
     """Return the text with its links; the caller sets `reused`.
 
     Raises:
@@ -157,7 +157,7 @@ def written(id: int, call: TraceableCall, options: TransformedSource, naming: Na
     with _refused(call.about):
         named = replace(options.plain, name=options.name or call.name)
         source = api.write_traced(*traced, named, naming.name_of, naming.fits)
-    return Shown(
+    return Listing(
         id,
         clean(source.text),
         tuple(

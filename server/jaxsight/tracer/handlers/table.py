@@ -18,7 +18,7 @@ from jaxsight.tracer.handlers.show import show, sourcerize
 from jaxsight.tracer.handlers.trace import dry_run, trace
 from jaxsight.tracer.job import Job
 from jaxsight.wire.messages import requests
-from jaxsight.wire.messages.replies import FoundModules, Reply
+from jaxsight.wire.messages.replies import MissingModules, Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class Handler:
     """
 
 
-def find_modules(job: Job[requests.FindModules]) -> FoundModules:
+def find_modules(job: Job[requests.FindModules]) -> MissingModules:
     """Return the modules that neither the project nor the environment has; import none."""
     request = job.request
     missing = [name for name in request.modules if not _is_found(name, request.folders)]
-    return FoundModules(request.id, tuple(missing))
+    return MissingModules(request.id, tuple(missing))
 
 
 def _is_found(name: str, folders: Sequence[str]) -> bool:

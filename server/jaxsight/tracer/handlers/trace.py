@@ -32,13 +32,13 @@ from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.failures import UserError, clean, collected, failure
 from jaxsight.tracer.handlers.show import view_names
 from jaxsight.tracer.interruptions import CancelledByServer
-from jaxsight.tracer.job import Job, KeptTrace
+from jaxsight.tracer.job import JaxTrace, Job
 from jaxsight.tracer.observation import display, scopes, trees
 from jaxsight.tracer.observation.observed_values import Observed
 from jaxsight.tracer.programs import jaxpr_text
 from jaxsight.tracer.states.inside import is_linen
 from jaxsight.wire.chunks import chunk_of, line_in_chunk, real_file
-from jaxsight.wire.messages.replies import CallSeen, DryCalls, Traced
+from jaxsight.wire.messages.replies import CallRecord, DryCalls, Traced
 from jaxsight.wire.messages.requests import DryRun, Trace
 from jaxsight.wire.observations import DRY_RUN, Failure, Frame, ProgramError
 from jaxsight_source.compat import avals
@@ -120,7 +120,7 @@ def _traced(
     assert stage is not None  # there is an error otherwise
     end = time.perf_counter()
     mark("traced")
-    kept_trace = KeptTrace.of(stage, outcome, values)
+    kept_trace = JaxTrace.of(stage, outcome, values)
     if job.request.keep:
         job.traces.put(job.request.id, kept_trace)
     observed = module.recorder.collect(
@@ -142,7 +142,7 @@ def _traced(
 
 def _described(
     id: int,
-    kept_trace: KeptTrace,
+    kept_trace: JaxTrace,
     parameters: dict[str, object],
     results: object,
     observed: Observed,
@@ -175,14 +175,14 @@ def _described(
     )
 
 
-def _results(kept_trace: KeptTrace) -> object:
+def _results(kept_trace: JaxTrace) -> object:
     """Return the abstract values of the function's result, without its updates."""
     outcome = kept_trace.outcome
     variables = open_jaxpr(kept_trace.shown.jaxpr).outvars
     arrays = (var.aval for var in variables[outcome.start : outcome.start + outcome.count])
     structure = outcome.structure
     leaves = [
-        display.KnownText(outcome.texts[index]) if index in outcome.texts else next(arrays)
+        display.TextLeaf(outcome.texts[index]) if index in outcome.texts else next(arrays)
         for index in range(structure.num_leaves)
     ]
     try:
@@ -197,7 +197,7 @@ def dry_run(job: Job[DryRun]) -> DryCalls:
     """Run the programs of a request; the caller sets `files`, `caveats` and `reused`."""
     request = job.request
     deadline = time.monotonic() + request.patience
-    seen: list[CallSeen] = []
+    seen: list[CallRecord] = []
     functions: dict[str, int] = {}
     fed: dict[str, None] = {}
     errors: list[ProgramError] = []
@@ -228,7 +228,7 @@ def _seen(
     number: int,
     call: NotedCall,
     lines: Mapping[str, tuple[str, int]],
-) -> CallSeen:
+) -> CallRecord:
     values = {parameter: kept.value() for parameter, kept in call.arguments.items()}
     sized = call.sized
     inputs = tuple(
@@ -244,7 +244,7 @@ def _seen(
     text = ""
     if not call.unknown and not sized and _is_called_directly(job, name):
         text = _written(values, job.module.namespace)
-    return CallSeen(
+    return CallRecord(
         name,
         entry,
         number,

@@ -103,7 +103,7 @@ class AfterImport:
         return spec
 
 
-def found_by_others(
+def spec_without(
     finder: MetaPathFinder, name: str, path: Sequence[str] | None, target: ModuleType | None
 ) -> ModuleSpec | None:
     """Return the spec of a module as it is found without `finder`."""

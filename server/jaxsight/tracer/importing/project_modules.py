@@ -25,7 +25,7 @@ from types import CodeType, ModuleType
 
 from jaxsight.files.texts import MISSING, Texts, Version
 from jaxsight.tracer.importing import module_statements
-from jaxsight.tracer.importing.finding import found_by_others, init_file, lies_in, prefixes
+from jaxsight.tracer.importing.finding import init_file, lies_in, prefixes, spec_without
 from jaxsight.tracer.isolation import code_origins, file_reads
 from jaxsight.tracer.isolation.object_snapshot import ObjectSnapshot
 from jaxsight.tracer.isolation.process_state import Effects
@@ -112,7 +112,7 @@ class Finder(MetaPathFinder):
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of the other finders, with our loader for a project's module."""
-        spec = found_by_others(self, name, path, target) or self._not_on_disk(name, path)
+        spec = spec_without(self, name, path, target) or self._not_on_disk(name, path)
         if (
             spec is not None
             # Not `isinstance`: the loader of an import hook does more than run the text.
@@ -122,7 +122,7 @@ class Finder(MetaPathFinder):
         ):
             spec.loader = Loader(name, spec.origin, self._project)
         # Libraries try modules that need not exist.
-        if spec is None and code_origins.asked_by_user(("importlib",)):
+        if spec is None and code_origins.called_by_user(("importlib",)):
             # A missing module of the project may be created in one of these places.
             last = name.rpartition(".")[2]
             for folder in sys.path if path is None else path:

@@ -91,7 +91,7 @@ def caller(frame: FrameType | None) -> tuple[str, int]:
     return "", 0
 
 
-def asked_by_user(through: tuple[str, ...]) -> bool:
+def called_by_user(through: tuple[str, ...]) -> bool:
     """Return whether user code made the current call.
 
     The caller is the innermost frame that is in none of the modules `through`.

@@ -86,7 +86,7 @@ def _noting_stat(path: Any, *args: object, **kwargs: Any) -> os.stat_result:
         # Also after an error: that a file is missing counts as well.
         if _recording and isinstance(path, str | bytes | os.PathLike):
             with contextlib.suppress(Exception):
-                if code_origins.asked_by_user(
+                if code_origins.called_by_user(
                     ("os", "posixpath", "ntpath", "genericpath", "pathlib")
                 ):
                     _opened(os.fspath(path), None, 0)

@@ -109,7 +109,7 @@ class IrreversibleEffects:
 
     def _codec_registered(self, search: Callable[[str], codecs.CodecInfo | None]) -> None:
         """Replace `codecs.register`, because registered functions cannot be listed."""
-        if code_origins.asked_by_user(()):
+        if code_origins.called_by_user(()):
             self._registered.append("registered a codec")
         self._register_codec(search)
 

@@ -32,7 +32,7 @@ Part = tuple[object, object]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class KnownText:
+class TextLeaf:
     """A placeholder in a tree for a leaf whose text is known already."""
 
     text: str
@@ -96,7 +96,7 @@ class Display:
         if (array_text := array(value)) is not None:
             self.arrays += 1
             yield array_text
-        elif value is None or isinstance(value, KnownText):
+        elif value is None or isinstance(value, TextLeaf):
             yield "None" if value is None else value.text
             return
         elif isinstance(value, bool | int | float | complex):

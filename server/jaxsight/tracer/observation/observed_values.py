@@ -18,7 +18,7 @@ from jaxsight.tracer.compat import traces
 from jaxsight.tracer.observation import display, trees
 from jaxsight.wire.chunks import Span
 from jaxsight.wire.meshes import Sharding
-from jaxsight.wire.observations import OBSERVED_VALUES, Observation, Seen
+from jaxsight.wire.observations import OBSERVED_VALUES, ExprValue, Observation
 from jaxsight_source.compat import avals
 
 IGNORED, ABSTRACT, NUMBER, ARRAY, TREE = range(5)
@@ -38,13 +38,13 @@ class SiteValues:
 
     last: object = None
     """The key of the last value."""
-    described: dict[object, Seen] = dataclasses.field(default_factory=dict)
+    described: dict[object, ExprValue] = dataclasses.field(default_factory=dict)
     more: set[object] = dataclasses.field(default_factory=set)
     """Keys of values past the maximum number of descriptions."""
     quiet: int = 0
     """Number of values since the last new one."""
 
-    def add(self, key: object, describe: Callable[[], Seen]) -> None:
+    def add(self, key: object, describe: Callable[[], ExprValue]) -> None:
         """Add a value by its key; `describe` is called if it is new."""
         if key in self.described or key in self.more:
             self.quiet += 1
@@ -112,9 +112,9 @@ def add_abstract(
             inside = (*inside, *(f"not mapped over {trace.axis_data.size}" for trace in constant))
             key = (aval, inside)
 
-    def describe() -> Seen:
+    def describe() -> ExprValue:
         text = shardings.with_placement(avals.text(aval), placed)
-        return Seen(text, avals.weak(aval), placed or shardings.traced(aval), inside)
+        return ExprValue(text, avals.weak(aval), placed or shardings.traced(aval), inside)
 
     values.add(key, describe)
 
@@ -125,7 +125,7 @@ def add_number(values: SiteValues, value: object, situation: traces.Situation) -
     key: object = (type(value), value)
     if key != values.last:
         values.last = key
-        values.add(key, lambda: Seen(repr(value), inside=situation.inside))
+        values.add(key, lambda: ExprValue(repr(value), inside=situation.inside))
 
 
 def add_array(values: SiteValues, value: np.ndarray, situation: traces.Situation) -> None:
@@ -133,7 +133,7 @@ def add_array(values: SiteValues, value: np.ndarray, situation: traces.Situation
     key = (type(value), value.shape, value.dtype)
     if key != values.last:
         values.last = key
-        values.add(key, lambda: Seen(display.array(value) or "", inside=situation.inside))
+        values.add(key, lambda: ExprValue(display.array(value) or "", inside=situation.inside))
 
 
 def add_tree(values: SiteValues, value: object, situation: traces.Situation) -> None:
@@ -141,13 +141,13 @@ def add_tree(values: SiteValues, value: object, situation: traces.Situation) -> 
     shown = display.Display(value)
     plain = type(value) in (tuple, list, dict) and shown.numbers and not shown.opaque
 
-    def describe() -> Seen:
-        return Seen(shown.text, inside=situation.inside, tree=trees.tree(value))
+    def describe() -> ExprValue:
+        return ExprValue(shown.text, inside=situation.inside, tree=trees.tree(value))
 
     if shown.arrays or plain:
         values.add(shown.text, describe)
     elif (text := display.without_arrays(value)) is not None:
-        values.add(text, lambda: Seen(text, inside=situation.inside))
+        values.add(text, lambda: ExprValue(text, inside=situation.inside))
     else:
         values.quiet += 1
 
@@ -167,7 +167,7 @@ class InstrumentedChunk:
 class Observed:
     """The result of `Recorder.collect`; fields as in `Traced`."""
 
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[ExprValue, ...] = ()
     observations: tuple[Observation, ...] = ()
 
 
@@ -186,7 +186,7 @@ def observed(
         for at, site in enumerate(instance.sites)
     }
     functions: set[tuple[str, str, int]] = set()
-    numbers: dict[Seen, int] = {}
+    numbers: dict[ExprValue, int] = {}
     rows: dict[tuple[str, SourceRange], tuple[dict[int, None], int]] = {}
     for contexts, is_trace in ((traced, True), (executed, False)):
         for sites in contexts:

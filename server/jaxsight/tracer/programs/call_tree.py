@@ -24,7 +24,7 @@ _DEEPEST = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class OuterScope:
     """What is around an equation."""
 
     call: int = -1
@@ -71,7 +71,7 @@ class CallTree:
         self._root = begins.most_common(1)[0][0] if begins else ("", "")
         """The name and the file of the traced function."""
 
-    def around(self, equation: Equation, outer: Around, jaxpr: Jaxpr) -> Around:
+    def scope_of(self, equation: Equation, outer: OuterScope, jaxpr: Jaxpr) -> OuterScope:
         """Return what is around an equation.
 
         Args:
@@ -96,7 +96,7 @@ class CallTree:
             found = Call("", call, self._place(frames[0]))
             call = self.calls.setdefault(found, len(self.calls))
         depth = len(frames) if is_whole else outer.depth + len(frames)
-        return Around(call, max(depth, outer.depth), frames[-1], scope, backward)
+        return OuterScope(call, max(depth, outer.depth), frames[-1], scope, backward)
 
     def span(self, equation: Equation) -> Span | None:
         """Return the place of an equation: that of its innermost frame in the user's files."""

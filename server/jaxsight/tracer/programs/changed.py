@@ -16,7 +16,7 @@ from jax.stages import Traced
 
 from jaxsight.wire.messages.requests import BARRIER, BEFORE, ROLLED, WITHOUT
 from jaxsight.wire.primitives import INLINED
-from jaxsight_source.compat.equations import bind, called, made_by
+from jaxsight_source.compat.equations import attributed_to, bind, called
 from jaxsight_source.compat.inner import inner_jaxprs
 from jaxsight_source.compat.jaxpr_types import Atom, Equation, Var
 from jaxsight_source.compat.staging import Program, is_literal, new_variable, open_jaxpr, opened
@@ -195,7 +195,7 @@ def _run(
     if held:
         barrier: Any = jax.lax.optimization_barrier
         values = barrier(list(values))
-    with made_by(equation):
+    with attributed_to(equation):
         results = bind(equation, values)
     for var, result in zip(equation.outvars, results, strict=True):
         environment.write(var, result)

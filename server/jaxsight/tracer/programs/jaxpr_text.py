@@ -35,7 +35,7 @@ from jaxsight.tracer.failures import ADDRESS, clean, span_of
 from jaxsight.tracer.observation import scopes
 from jaxsight.tracer.observation.scopes import Scope
 from jaxsight.wire.chunks import CHUNK_FILE, Span
-from jaxsight.wire.messages.replies import FOLDED_LINES, Link, Shown
+from jaxsight.wire.messages.replies import FOLDED_LINES, Link, Listing
 from jaxsight.wire.messages.requests import CONSTANT
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import Inner, all_jaxprs, equation_count, inner_jaxprs
@@ -136,7 +136,7 @@ def _folded_parameters(equation: Equation) -> Iterator[tuple[str, str]]:
             yield key, text if len(text) <= _LONG_PARAMETER else f"{text[: _LONG_PARAMETER - 1]}…"
 
 
-def whole(id: int, jaxpr: object) -> Shown:
+def whole(id: int, jaxpr: object) -> Listing:
     """Return all equations, with lines linked to equations' paths and their place in user code."""
     printing = _Whole(linked=True)
     text, regions = jaxprs.render(printing.document(open_jaxpr(jaxpr), ""))
@@ -146,7 +146,7 @@ def whole(id: int, jaxpr: object) -> Shown:
             # The innermost of the equations that the line belongs to.
             path = max(paths, key=lambda marked_path: marked_path.count("/"))
             links.append(Link(line, path, printing.spans.get(path)))
-    return Shown(id, clean(text), tuple(links))
+    return Listing(id, clean(text), tuple(links))
 
 
 class _Whole:
@@ -222,7 +222,7 @@ def parameter_text(value: object) -> str:
     return _NUMPY.sub(r"\g<number>", ADDRESS.sub("", text)).replace("\n", " ")
 
 
-def divided(shown: Shown, jaxpr: object) -> Shown:
+def divided(shown: Listing, jaxpr: object) -> Listing:
     """Return the text of a long jaxpr of several functions or modules with its sections."""
     by_path = dict(_scopes(jaxpr, "", None))
     if len(by_path) <= FOLDED_LINES or len(set(by_path.values())) < 2:
@@ -249,7 +249,7 @@ def _scopes(jaxpr: object, prefix: str, around: Scope | None) -> Iterator[tuple[
             yield from _scopes(part.jaxpr, f"{path}/{part.name}/", scope)
 
 
-def _comments(shown: Shown, by_path: Mapping[str, Scope], name: str) -> dict[int, list[str]]:
+def _comments(shown: Listing, by_path: Mapping[str, Scope], name: str) -> dict[int, list[str]]:
     """Return the comments before each line."""
     lines = shown.text.split("\n")
     current: dict[str, Scope] = {}

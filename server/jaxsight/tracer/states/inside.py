@@ -71,7 +71,7 @@ def runs(unit: Unit) -> bool:
     return unit in _of
 
 
-def made(unit: Unit, make: Callable[[], Made]) -> Made:
+def make_inputs(unit: Unit, make: Callable[[], Made]) -> Made:
     """Return the inputs of a function, made inside of its context: they may be its modules."""
     if _of.get(unit) != "haiku":
         return make()

@@ -76,7 +76,7 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenCall:
+class InputCall:
     """A call of a function with its example inputs."""
 
     function: str
@@ -111,7 +111,7 @@ class EntryPoint:
     """Statements that are run instead of the module's: those of a doctest, a notebook, a README."""
     line: int = 0
     """The line (from 0) of `file` at which `text` begins."""
-    given: tuple[GivenCall, ...] = ()
+    given: tuple[InputCall, ...] = ()
     """Functions of the module that are traced with their example inputs, after its statements."""
 
     @property

@@ -9,11 +9,11 @@ from jaxsight.wire.messages.compiling import Compile
 from jaxsight.wire.messages.measuring import Measured
 from jaxsight.wire.observations import (
     Caveat,
+    ExprValue,
     Failure,
     Observation,
     ProgramError,
     Reused,
-    Seen,
     Tree,
     Warned,
 )
@@ -79,7 +79,7 @@ class Traced:
     """Parameters that are modules or large trees, by name."""
     constants: tuple[tuple[str, int], ...] = ()
     """Captured constants: text of the aval, bytes."""
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[ExprValue, ...] = ()
     observations: tuple[Observation, ...] = ()
     warnings: tuple[Warned, ...] = ()
     files: tuple[tuple[str, str], ...] = ()
@@ -114,7 +114,7 @@ class Failed:
 
     id: int
     failure: Failure
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[ExprValue, ...] = ()
     observations: tuple[Observation, ...] = ()
     files: tuple[tuple[str, str], ...] = ()
     executed: int = 0
@@ -125,7 +125,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class CallSeen:
+class CallRecord:
     """How a function of the file was called in a dry run.
 
     `entry` is the index of the program, `number` that of the call, as in `DryCall`.
@@ -163,7 +163,7 @@ class DryCalls:
     """What programs call a file's functions with, in the order of the calls."""
 
     id: int
-    calls: tuple[CallSeen, ...]
+    calls: tuple[CallRecord, ...]
     ran: tuple[tuple[str, int], ...] = ()
     """The functions that ran themselves, outside of JAX's transformations, such as `main`, each
     with the index of a program: `DryCall` with the number `RUN` shows what they computed.
@@ -200,7 +200,7 @@ class Spoiled:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ImportedProgram:
     """A function of an imported file: its program (`PROGRAM`), or the reason why there is none."""
 
     program: str = ""
@@ -212,7 +212,7 @@ class Imported:
     """A file was imported; `functions` are in the order of the request."""
 
     id: int
-    functions: tuple[Made, ...]
+    functions: tuple[ImportedProgram, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +318,7 @@ class LoweredChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Listing:
     """A text, with links from lines to the source; a line may have several links.
 
     Source that a `Trace` requested was traced again and verified to be the same program, of
@@ -369,7 +369,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundModules:
+class MissingModules:
     """The modules among those of `FindModules` that no import would find."""
 
     id: int
@@ -379,14 +379,14 @@ class FoundModules:
 Reply = (
     Traced
     | DryCalls
-    | Shown
+    | Listing
     | Lowered
     | LoweredChange
     | Outlined
     | Compared
     | Measured
     | Imported
-    | FoundModules
+    | MissingModules
 )
 """The answer to a request that did what it asks for."""
 

@@ -20,17 +20,17 @@ from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Generic, Literal, Self, TypeVar, get_args
 
 from jaxsight.wire.chunks import Chunk
-from jaxsight.wire.messages.inputs import DryCall, EntryPoint, GivenCall
+from jaxsight.wire.messages.inputs import DryCall, EntryPoint, InputCall
 from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import (
     Compared,
     DryCalls,
-    FoundModules,
     Imported,
+    Listing,
     Lowered,
     LoweredChange,
+    MissingModules,
     Outlined,
-    Shown,
     Traced,
 )
 from jaxsight_source.options import Constants, Derivatives, SourceOptions
@@ -42,7 +42,7 @@ _FAMILIES = {"cuda": "gpu", "rocm": "gpu"}
 
 
 @dataclass(frozen=True, slots=True)
-class SeenDevice:
+class FakeDevice:
     """What a program is told about its devices, instead of the CPU that it runs on."""
 
     platform: str
@@ -61,7 +61,7 @@ class SeenDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenProcess:
+class FakeProcess:
     """What a program is told about its process, as if it were one of a job with several."""
 
     index: int
@@ -145,7 +145,7 @@ MAPPED_SIZE = 8  # any above 1, along which operations might broadcast instead
 
 
 @dataclass(frozen=True, slots=True)
-class Trace(Request[Traced], GivenCall):
+class Trace(Request[Traced], InputCall):
     """Execute the slice and trace `function`."""
 
     TITLE: ClassVar[str] = "{0.function}"
@@ -174,9 +174,9 @@ class Trace(Request[Traced], GivenCall):
     """The chunks include all names of the module that other modules might import."""
     devices: int = 0
     """The number of devices of the target; 0: as many as the program asks for."""
-    device: SeenDevice | None = None
+    device: FakeDevice | None = None
     """The device of the target, which code sees; `None` for that of the tracer, a CPU."""
-    process: SeenProcess | None = None
+    process: FakeProcess | None = None
     """The process of a job that code sees; `None` for the only one. A tracer shows one alone."""
     unasked: bool = False
     """The inputs are not the user's: effects outside of the process are refused."""
@@ -208,7 +208,7 @@ class DryRun(Request[DryCalls]):
 
 
 @dataclass(frozen=True, slots=True)
-class Sourcerize(Request[Shown]):
+class Sourcerize(Request[Listing]):
     """Execute the slice of `run` and write its function, or a transformation of it, as source."""
 
     TITLE: ClassVar[str] = "{0.run.function}"
@@ -240,7 +240,7 @@ CONSTANT = "constant "
 
 
 @dataclass(frozen=True, slots=True)
-class Show(AboutTrace[Shown]):
+class Show(AboutTrace[Listing]):
     """Return a text of a trace: its jaxpr, a program for a platform, or one of `Traced.views`.
 
     `trace` is the id of a `Traced` answer, `platform` as in `Lower`.
@@ -343,7 +343,7 @@ class Import(Request[Imported]):
 
 
 @dataclass(frozen=True, slots=True)
-class FindModules(Request[FoundModules]):
+class FindModules(Request[MissingModules]):
     """Say which top-level modules no import in a file would find; nothing is imported."""
 
     TITLE: ClassVar[str] = "looking for modules"

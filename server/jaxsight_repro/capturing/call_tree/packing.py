@@ -94,7 +94,7 @@ class Values:
             return captured
         return self.define(value)
 
-    def is_known(self, value: object) -> bool:
+    def has_number(self, value: object) -> bool:
         """Return whether a value has a number."""
         known = self._known.get(id(value))
         return known is not None and known() is value
@@ -164,7 +164,7 @@ class Values:
             return (
                 isinstance(part, opaque)
                 or part is made
-                or (id(part) in known and self.is_known(part))
+                or (id(part) in known and self.has_number(part))
             )
 
         leaves, tree = tree_util.tree_flatten(value, is_opaque)

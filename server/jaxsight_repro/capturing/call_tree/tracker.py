@@ -233,7 +233,7 @@ class Tracker:
         @functools.wraps(original)
         def called(pullback: object, *args: object, **kwargs: object) -> object:
             building = self._threads.state.building
-            is_known = building is not None and building.values.is_known(pullback)
+            is_known = building is not None and building.values.has_number(pullback)
             if self._is_internal() or not is_known:
                 return original(pullback, *args, **kwargs)
             with self._call("pullback", None, ((pullback, *args), kwargs)) as done:

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from jaxsight_repro.compat.kernel_equations import access, call_kernel
-from jaxsight_repro.compat.mesh_equations import around, call_mapped, call_resized
+from jaxsight_repro.compat.mesh_equations import call_mapped, call_resized, equation_context
 from jaxsight_repro.compat.retyping import retyped
 from jaxsight_repro.reducing.checker import Checker
 from jaxsight_repro.reducing.equations.candidates import (
@@ -215,7 +215,7 @@ class Retyping:
                 return self.literal(atom) if is_literal(atom) else values[id(atom)]
 
             for equation in equations:
-                with around(equation.ctx, self.mesh_axes):
+                with equation_context(equation.ctx, self.mesh_axes):
                     results = self._results(equation, [read(atom) for atom in equation.invars])
                 values.update(zip(map(id, equation.outvars), results, strict=True))
             return [read(atom) for atom in outputs]

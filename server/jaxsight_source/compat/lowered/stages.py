@@ -24,7 +24,7 @@ def program(traced: jax.stages.Traced) -> Program:
     return Program(moved, (*inside.consts, *captured))
 
 
-def kept(lowered: jax.stages.Lowered) -> tuple[int, ...]:
+def used_leaves(lowered: jax.stages.Lowered) -> tuple[int, ...]:
     """Return the positions of the leaves that a lowered function takes: JAX drops unused ones."""
     lowering = getattr(lowered, "_lowering")  # noqa: B009 - declared without `compile_args`
     return tuple(sorted(lowering.compile_args["kept_var_idx"]))

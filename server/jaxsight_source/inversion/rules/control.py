@@ -42,11 +42,11 @@ class _Loop:
         self.consts, self.init = placed.inputs[: scan.consts], placed.inputs[scan.consts : first]
         self.xs = placed.inputs[first:]
         self.final, self.ys = placed.outputs[: scan.carry], placed.outputs[scan.carry :]
-        self.known_consts = known_positions(network, self.consts)
-        self.known_init = known_positions(network, self.init)
-        self.known_xs = known_positions(network, self.xs)
-        self.known_final = known_positions(network, self.final)
-        self.known_ys = known_positions(network, self.ys)
+        self.known_consts = solved_positions(network, self.consts)
+        self.known_init = solved_positions(network, self.init)
+        self.known_xs = solved_positions(network, self.xs)
+        self.known_final = solved_positions(network, self.final)
+        self.known_ys = solved_positions(network, self.ys)
 
     def carries_in(self, body: Network, indices: Sequence[int]) -> list[Node]:
         return [body.inputs[self.scan.consts + index] for index in indices]
@@ -232,8 +232,8 @@ def _cond(placed: Placed, network: Network) -> Solution | Blocked:
     choice, *operands = placed.inputs
     if not network.knows(choice):
         return Blocked("selects its branch by an unknown value")
-    inputs = known_positions(network, operands)
-    outputs = known_positions(network, placed.outputs)
+    inputs = solved_positions(network, operands)
+    outputs = solved_positions(network, placed.outputs)
     solved = [
         network.solver.solved(opened(branch), inputs, outputs, index_values(network, operands))
         for branch in placed.params["branches"]
@@ -265,7 +265,7 @@ def _cond(placed: Placed, network: Network) -> Solution | Blocked:
     return Solution(reads, tuple(operands[index] for index in determined), compute)
 
 
-def known_positions(network: Network, nodes: Sequence[Node]) -> list[int]:
+def solved_positions(network: Network, nodes: Sequence[Node]) -> list[int]:
     return [index for index, node in enumerate(nodes) if network.knows(node)]
 
 

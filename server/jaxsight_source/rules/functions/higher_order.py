@@ -18,7 +18,7 @@ from jaxsight_source.equations.registry import (
     STRUCTURES,
     equation_key,
     flags,
-    given,
+    passed,
     stepping,
 )
 from jaxsight_source.errors import Unsourceable
@@ -55,7 +55,7 @@ def reduce(scope: Scope, equation: Equation) -> Proved:
     if name == "reduce":
         arguments.append(value(tuple(params["dimensions"])))
         return Proved(call("lax.reduce", *arguments), nested_results(count))
-    named = given(params, "window_dimensions", "window_strides", "padding")
+    named = passed(params, "window_dimensions", "window_strides", "padding")
     named |= stepping(params, "base_dilation", "window_dilation")
     return Proved(call("lax.reduce_window", *arguments, **named), nested_results(count))
 

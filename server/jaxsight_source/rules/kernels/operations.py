@@ -9,11 +9,11 @@ from typing import Any
 from jaxsight_source.compat import pallas, parameters
 from jaxsight_source.compat.jaxpr_types import Equation
 from jaxsight_source.compat.staging import is_dropped, opened
-from jaxsight_source.equations.registry import STRUCTURES, flags, given
+from jaxsight_source.equations.registry import STRUCTURES, flags, passed
 from jaxsight_source.errors import Unsourceable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.rules.kernels.pallas_call import PALLAS, TPU, TRITON, scratch
-from jaxsight_source.rules.lax.refs import known, spelled, view
+from jaxsight_source.rules.lax.refs import require, spelled, view
 from jaxsight_source.text.exprs import TRUE, call, dict_, tuple_
 from jaxsight_source.values.public_names import at_hand
 from jaxsight_source.values.spelling import value
@@ -39,7 +39,7 @@ def multiple_of(scope: Scope, equation: Equation) -> Proved:
 def masked_load(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
     ref, views, mask, other = _unflattened(scope, equation)
-    options = present(other=other) | given(params, "cache_modifier", "eviction_policy")
+    options = present(other=other) | passed(params, "cache_modifier", "eviction_policy")
     if params.get("is_volatile"):
         options["volatile"] = TRUE
     path = at_hand(TRITON if options else _module_of(equation), "load")
@@ -51,7 +51,7 @@ def masked_swap(scope: Scope, equation: Equation) -> Proved:
     if not is_dropped(equation.outvars[0]) and scope.uses.get(id(equation.outvars[0])):
         raise Unsourceable("masked_swap", "the old value is used")
     ref, views, stored, mask = _unflattened(scope, equation)
-    options = given(equation.params, "eviction_policy")
+    options = passed(equation.params, "eviction_policy")
     path = at_hand(TRITON if options else _module_of(equation), "store")
     return Proved(call(path, view(ref, views), stored, **present(mask=mask), **options), ())
 
@@ -62,7 +62,7 @@ def _unflattened(
     leaves = spelled(scope, equation.invars)
     tree = equation.params["args_tree"]
     ref, transforms, first, second = parameters.unflattened(tree, leaves)
-    return ref, known(equation, parameters.views(transforms)), first, second
+    return ref, require(equation, parameters.views(transforms)), first, second
 
 
 def present(**options: Any) -> dict[str, ast.expr]:
@@ -142,7 +142,7 @@ def _copied(equation: Equation, parts: Sequence[Any]) -> list[Any]:
     else:  # before JAX 0.10, each followed by its transformations
         pairs, device = [(parts[i], parts[i + 1] or ()) for i in range(0, 8, 2)], parts[8]
     viewed: list[Any] = [
-        None if ref is None else view(ref, known(equation, parameters.views(transforms or ())))
+        None if ref is None else view(ref, require(equation, parameters.views(transforms or ())))
         for ref, transforms in pairs
     ]
     return [*viewed, _device(device)]
@@ -164,7 +164,7 @@ def _device(device: Any) -> ast.expr | None:
 def semaphore(scope: Scope, equation: Equation) -> Proved:
     name = equation.primitive.name
     parts = parameters.unflattened(equation.params["args_tree"], spelled(scope, equation.invars))
-    ref = view(parts[0], known(equation, parameters.views(parts[1] or ())))
+    ref = view(parts[0], require(equation, parameters.views(parts[1] or ())))
     arguments: list[ast.expr] = [ref]
     options: dict[str, ast.expr] = {}
     if name != "semaphore_read":

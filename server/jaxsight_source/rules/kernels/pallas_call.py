@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxsight_source.compat import pallas
 from jaxsight_source.compat.jaxpr_types import Aval, Equation, Params
 from jaxsight_source.compat.staging import Program
-from jaxsight_source.equations.registry import STRUCTURES, given
+from jaxsight_source.equations.registry import STRUCTURES, passed
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import ELLIPSIS, NONE, call, dict_, lambda_, list_, tuple_
@@ -208,11 +208,11 @@ def _options(params: Params, copies: int) -> dict[str, ast.expr]:
     if interpret:
         is_switch = isinstance(interpret, bool)
         options["interpret"] = value(interpret) if is_switch else _changed(interpret)
-    options |= given(params, "name")
+    options |= passed(params, "name")
     if params.get("metadata"):
         pairs = params["metadata"].items()
         options["metadata"] = dict_((value(key), value(part)) for key, part in pairs)
-    return options | given(params, "backend")
+    return options | passed(params, "backend")
 
 
 def _changed(subject: Any, keep: int = 0) -> ast.expr:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxsight_source.compat import parameters
 from jaxsight_source.compat.jaxpr_types import Equation, Var
 from jaxsight_source.compat.staging import opened
-from jaxsight_source.equations.registry import STRUCTURES, flags, given
+from jaxsight_source.equations.registry import STRUCTURES, flags, passed
 from jaxsight_source.errors import Unsourceable, Unwritable
 from jaxsight_source.options import DEEPEST_RULES
 from jaxsight_source.proof.prover import Proved
@@ -33,7 +33,7 @@ from jaxsight_source.writing.variables import nested_results, sequence
 @STRUCTURES("ffi_call")
 def ffi_call(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
-    options = flags(params, "has_side_effect") | given(params, "vmap_method")
+    options = flags(params, "has_side_effect") | passed(params, "vmap_method")
     for key in ("input_layouts", "output_layouts"):
         layouts = params[key]
         if layouts is not None and any(
@@ -48,7 +48,7 @@ def ffi_call(scope: Scope, equation: Equation) -> Proved:
         options["input_output_aliases"] = dict_((value(i), value(o)) for i, o in pairs)
     if params.get("custom_call_api_version", 4) != 4:
         options["custom_call_api_version"] = value(params["custom_call_api_version"])
-    options |= given(params, "legacy_backend_config")
+    options |= passed(params, "legacy_backend_config")
     results = [struct(aval) for aval in params["result_avals"]]
     maker = call(
         "jax.ffi.ffi_call", ast.Constant(params["target_name"]), sequence(results), **options
@@ -166,10 +166,10 @@ def callback(scope: Scope, equation: Equation) -> Proved:
     called = parameters.flat_callback(params["callback"])
     args, kwargs = _given(scope, equation, called)
     shapes = [struct(aval) for aval in params["result_avals"]]
-    options = given(params, "sharding")
+    options = passed(params, "sharding")
     if equation.primitive.name == "pure_callback":
         path = "jax.pure_callback"
-        options |= given(params, "vmap_method")
+        options |= passed(params, "vmap_method")
     else:
         path = "jax.experimental.io_callback"
         options |= flags(params, "ordered")

@@ -54,10 +54,10 @@ def reshape(view: registry.EquationView) -> Iterator[ast.expr]:
         sizes = value(view.params["new_sizes"])
         yield call("lax.reshape", *view.operands, sizes)
         yield call(
-            "lax.reshape", *view.operands, sizes, **registry.given(view.params, "dimensions")
+            "lax.reshape", *view.operands, sizes, **registry.passed(view.params, "dimensions")
         )
         for placed in placements(view.params.get("sharding")):
-            options = registry.given(view.params, "dimensions") | {"out_sharding": placed}
+            options = registry.passed(view.params, "dimensions") | {"out_sharding": placed}
             yield call("lax.reshape", *view.operands, sizes, **options)
 
 
@@ -117,7 +117,7 @@ def _identity(view: registry.EquationView) -> Iterator[ast.expr]:
 @registry.LAX(*_MONOIDS)
 def reduce_window(view: registry.EquationView) -> Iterator[ast.expr]:
     (x,) = view.operands
-    named = registry.given(view.params, "window_dimensions", "window_strides", "padding")
+    named = registry.passed(view.params, "window_dimensions", "window_strides", "padding")
     named |= registry.stepping(view.params, "base_dilation", "window_dilation")
     for identity in _identity(view):
         yield call("lax.reduce_window", x, identity, public(_MONOIDS[view.name]), **named)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from jaxsight_source.compat import parameters
 from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import is_dropped, is_literal, opened
-from jaxsight_source.equations.registry import STRUCTURES, given
+from jaxsight_source.equations.registry import STRUCTURES, passed
 from jaxsight_source.errors import Unsourceable
 from jaxsight_source.proof.prover import Proved
 from jaxsight_source.text.exprs import COLON, ELLIPSIS, NONE, call, span, subscript, tuple_
@@ -22,7 +22,7 @@ from jaxsight_source.writing.variables import argument_bases
 @STRUCTURES("new_ref", "ref")
 def new_ref(scope: Scope, equation: Equation) -> Proved:
     params = equation.params
-    options = given(params, "memory_space", "kind")
+    options = passed(params, "memory_space", "kind")
     if params.get("pin"):
         raise Unsourceable("new_ref", "it is pinned, for which there is no public option")
     return Proved(call("jax.new_ref", scope.operand(equation.invars[0]), **options), 0)
@@ -90,10 +90,10 @@ def spelled(scope: Scope, atoms: Sequence[Atom]) -> list[ast.expr]:
 
 def _views(equation: Equation, leaves: Sequence[ast.expr]) -> list[parameters.RefView]:
     transforms = parameters.unflattened(equation.params["tree"], leaves)
-    return known(equation, parameters.views(transforms))
+    return require(equation, parameters.views(transforms))
 
 
-def known(equation: Equation, views: list[parameters.RefView] | None) -> list[parameters.RefView]:
+def require(equation: Equation, views: list[parameters.RefView] | None) -> list[parameters.RefView]:
     if views is None:
         raise Unsourceable(equation.primitive.name, "a reference has an unknown transformation")
     return views

@@ -10,7 +10,7 @@ import jax
 
 from jaxsight_source.compat.jaxpr_types import Equation, Params
 from jaxsight_source.equations.idioms import Window
-from jaxsight_source.equations.registry import IDIOMS, PRETTY, EquationView, given, stepping
+from jaxsight_source.equations.registry import IDIOMS, PRETTY, EquationView, passed, stepping
 from jaxsight_source.text.exprs import FALSE, TRUE, binary, call
 from jaxsight_source.values import spelling
 from jaxsight_source.values.spelling import value
@@ -270,7 +270,7 @@ def convolution(view: EquationView) -> Iterator[ast.expr]:
     for key in ("feature_group_count", "batch_group_count"):
         if params[key] != 1:
             named[key] = value(params[key])
-    named |= given(params, "precision", "preferred_element_type")
+    named |= passed(params, "precision", "preferred_element_type")
     strides = value(params["window_strides"])
     for padding in (ast.Constant("SAME"), ast.Constant("VALID"), value(params["padding"])):
         if usual and not named and isinstance(padding, ast.Constant):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from jaxsight_source.compat.jaxpr_types import Atom, Equation
 from jaxsight_source.compat.staging import is_literal
 from jaxsight_source.equations.idioms import Window
-from jaxsight_source.equations.registry import IDIOMS, PRETTY, EquationView, flags, given
+from jaxsight_source.equations.registry import IDIOMS, PRETTY, EquationView, flags, passed
 from jaxsight_source.rules.pretty.shapes import bounds, whole
 from jaxsight_source.text.exprs import COLON, ELLIPSIS, FALSE, call, once, subscript, tuple_
 from jaxsight_source.text.layout import flat
@@ -138,7 +138,7 @@ def gathered_alone(view: EquationView) -> Iterator[ast.expr]:
     named = flags(view.params, *_PROMISES) | {"mode": value(mode)}
     yield call("lax.gather", *view.operands, numbers, sizes, **named)
     yield call(
-        "lax.gather", *view.operands, numbers, sizes, **named, **given(view.params, "fill_value")
+        "lax.gather", *view.operands, numbers, sizes, **named, **passed(view.params, "fill_value")
     )
 
 

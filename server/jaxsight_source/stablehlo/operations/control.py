@@ -9,7 +9,7 @@ from jax import lax
 
 from jaxsight_source.compat.lowered.mlir import ir
 from jaxsight_source.stablehlo.attributes import symbol
-from jaxsight_source.stablehlo.canonical import known_branch
+from jaxsight_source.stablehlo.canonical import constant_branch
 from jaxsight_source.stablehlo.evaluation import ABSORBED, Array, OperationStep, Results, reads
 from jaxsight_source.stablehlo.operations.regions import constant_of, owner_of
 from jaxsight_source.stablehlo.program import UnreadableProgram
@@ -55,7 +55,7 @@ ABSORBED.append(_is_index)
 
 @reads("stablehlo.case")
 def case(step: OperationStep) -> Results:
-    if (known := known_branch(step.operation)) is not None:
+    if (known := constant_branch(step.operation)) is not None:
         return step.evaluation.block(known.blocks[0], (), step.values)
     branches = [step.region(position) for position in range(len(step.operation.regions))]
     owner = owner_of(step.operation.operands[0])

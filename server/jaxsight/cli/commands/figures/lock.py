@@ -15,7 +15,7 @@ from jaxsight.cli.sources.arguments import texts
 from jaxsight.features.findings.locked import LockedFile, lockable
 from jaxsight.text.inert import one_line
 from jaxsight.text.units import count
-from jaxsight.trust.decisions import shown_path
+from jaxsight.trust.decisions import path_text
 
 
 @command
@@ -68,7 +68,7 @@ async def lock(
             return NOTHING_EXAMINED
         changed = list(locks.update(found))
     for written in changed:
-        Printer().print(f"Wrote {one_line(shown_path(str(written)))} ({count(number, 'line')}).")
+        Printer().print(f"Wrote {one_line(path_text(str(written)))} ({count(number, 'line')}).")
     if not changed:
         Printer().print(f"jaxsight.lock is up to date ({count(number, 'line')}).")
     return 0

@@ -13,9 +13,9 @@ from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_json, print_r
 from jaxsight.cli.sources.arguments import Address, parse_address, parse_against, paths_of
 from jaxsight.cli.traced_view import trace_view
 from jaxsight.features import inputs
-from jaxsight.features.measuring import shown
-from jaxsight.features.measuring.asked import measured_function
-from jaxsight.features.measuring.shown import MatchedTimes, record, times_record
+from jaxsight.features.measuring import timing
+from jaxsight.features.measuring.actions import measured_function
+from jaxsight.features.measuring.timing import MatchedTimes, record, times_record
 from jaxsight.figures.collectives import kernel_title
 from jaxsight.queries.measurements import NotMeasured
 from jaxsight.targets.achieved import MeasuredKernel
@@ -100,7 +100,7 @@ async def _found(
         return None
 
     def show(stage: Stage) -> None:
-        run.show_step(f"{address.function}: {shown.step(stage)}")
+        run.show_step(f"{address.function}: {timing.step(stage)}")
 
     run.show_step(f"compiling {address.function}")
     measuring = measured_function(
@@ -129,13 +129,13 @@ def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> 
     """Print the times of the whole program, a table of kernels, and what may disturb."""
     measurement = found.measurement
     target, device = measurement.target.name, measurement.conditions.device_kind
-    headline = shown.headline(measurement.times)
+    headline = timing.headline(measurement.times)
     estimated = found.estimate_seconds
     beside = f", estimated {units.about(estimated)}" if estimated is not None else ""
     printer.print_line(f"{units.MEASURED} {function}: {headline}{beside}", "bold")
     on = f"{target} ({device})" if device.lower() != target else target
     made_by = f"measured on {on}, JAX {measurement.conditions.jax}"
-    for note in (made_by, *shown.facts(measurement)):
+    for note in (made_by, *timing.facts(measurement)):
         printer.print_line(note, "dim")
     printer.print()
     if found.rows:
@@ -145,8 +145,8 @@ def _print(printer: Printer, found: MatchedTimes, function: str, other: str) -> 
         printer.print()
     measured = measurement.measured
     if measured.other is not None and measured.ratio is not None:
-        printer.print_line(f"{other}: {shown.headline(measured.other)}", "bold")
-        printer.print_line(shown.compared(measured.ratio, function, other), "bold")
+        printer.print_line(f"{other}: {timing.headline(measured.other)}", "bold")
+        printer.print_line(timing.compared(measured.ratio, function, other), "bold")
 
 
 def _row(found: MatchedTimes, row: MeasuredKernel[int]) -> tuple[str, ...]:

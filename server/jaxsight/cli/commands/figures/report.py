@@ -10,7 +10,7 @@ from jaxsight.cli.execution import command
 from jaxsight.cli.output.printing import Printer, write_file
 from jaxsight.cli.parameters import Allow, InputsChoice, Python, SetName, Targets, WhichInputs
 from jaxsight.cli.reporting.anonymous import anonymous, own_names
-from jaxsight.cli.reporting.collecting import Report, shown_file, sides
+from jaxsight.cli.reporting.collecting import Report, display_file, sides
 from jaxsight.page import embedded
 from jaxsight.sweeps.points import BadSizes, SweptSize, combined, parse
 from jaxsight.text.inert import one_line
@@ -86,7 +86,7 @@ async def report(
         errors.labelled("note", "bold", remark)
     entries = count(len(found.entries), "program")
     path = output.absolute()  # noqa: ASYNC240  # this process has nothing else to do
-    errors.print(f"{shown_file(path)}: {entries}, {size(len(page))}")
+    errors.print(f"{display_file(path)}: {entries}, {size(len(page))}")
     return FOUND if found.is_partial else 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from jaxsight.cli.output.reports.reported import ExaminedFile, Reported, function_around, in_cell
+from jaxsight.cli.output.reports.reported import ExaminedFile, Reported, enclosing_function, in_cell
 from jaxsight.cli.output.reports.text import report, short_path
 from jaxsight.rules.finding import Severity
 from jaxsight.text.inert import visible
@@ -54,7 +54,7 @@ class _Cases:
                 ElementTree.SubElement(case, "skipped", message=visible(function.reason))
 
     def add_finding(self, reported: Reported) -> None:
-        name = function_around(reported)
+        name = enclosing_function(reported)
         while name and name not in self._cases:
             name = name.rpartition(".")[0].removesuffix(".<locals>")
         name = name or reported.finding.code

@@ -235,7 +235,7 @@ def fingerprints(reported: Sequence[Reported]) -> list[str]:
     seen = Counter[tuple[str, str]]()
     names = []
     for each in reported:
-        name = _digest(each.finding.code, function_around(each), each.code)
+        name = _digest(each.finding.code, enclosing_function(each), each.code)
         seen[each.path, name] += 1
         names.append(f"{name}:{seen[each.path, name]}")
     return names
@@ -246,7 +246,7 @@ def in_project(reported: Reported, fingerprint: str) -> str:
     return _digest(Path(os.path.relpath(reported.path)).as_posix(), fingerprint)
 
 
-def function_around(reported: Reported) -> str:
+def enclosing_function(reported: Reported) -> str:
     """Return the qualified name of the innermost function around a finding; empty for none."""
     if not reported.path.endswith((".py", ".ipynb")):
         return ""

@@ -47,11 +47,11 @@ def report(reported: Reported, width: int | None = None) -> Text:
         (f"{finding.severity.value}[{finding.code}]", style),
         (f": {first}\n", "bold"),
         (f"{edge}--> ", GUTTER),
-        f"{shown_path(reported.path)}:{place}:{finding.range.start.column + 1}\n",
+        f"{path_text(reported.path)}:{place}:{finding.range.start.column + 1}\n",
     ]
     if finding.range.start.line < len(lines):
         line = lines[finding.range.start.line]
-        line = magics.shown(line) if reported.cells else line
+        line = magics.display(line) if reported.cells else line
         parts += [
             (f"{edge} |\n", GUTTER),
             (f"{number} | ", GUTTER),
@@ -66,7 +66,7 @@ def report(reported: Reported, width: int | None = None) -> Text:
     return text
 
 
-def shown_path(path: str) -> str:
+def path_text(path: str) -> str:
     """Return the path for users, on one line."""
     return one_line(short_path(path))
 
@@ -116,7 +116,7 @@ def _footer(finding: Finding, message_lines: list[str]) -> Iterator[str]:
         yield from (line for line in more if line.strip())
     for related in finding.related:
         start = related.range.start
-        place = f"{shown_path(related.path)}:{start.line + 1}:{start.column + 1}"
+        place = f"{path_text(related.path)}:{start.line + 1}:{start.column + 1}"
         yield f"{place}: {one_line(related.message)}"
     if finding.url:
         yield f"see {finding.url}"

@@ -86,7 +86,7 @@ def axes_of(groups: Groups, meshes: Iterable[Mesh], *, pairs: bool = False) -> t
 def _axes_of_groups(groups: Groups, mesh: Mesh) -> tuple[str, ...]:
     devices = mesh.devices or tuple(range(mesh.size))
     group = next((group for group in groups if len(group) > 1), ())
-    place_of = places(mesh)
+    place_of = coordinates(mesh)
     if not set(group) <= place_of.keys():
         return ()
     along = _differing(mesh, [place_of[device] for device in group])
@@ -101,7 +101,7 @@ def _axes_of_groups(groups: Groups, mesh: Mesh) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _axes_of_pairs(groups: Groups, mesh: Mesh) -> tuple[str, ...]:
-    place_of = places(mesh)
+    place_of = coordinates(mesh)
     if not {device for pair in groups for device in pair} <= place_of.keys():
         return ()
     along = {
@@ -118,7 +118,7 @@ def _differing(mesh: Mesh, places: list[tuple[int, ...]]) -> list[int]:
 
 
 @lru_cache(maxsize=64)  # a program has one or two; those of others are computed again
-def places(mesh: Mesh) -> dict[int, tuple[int, ...]]:
+def coordinates(mesh: Mesh) -> dict[int, tuple[int, ...]]:
     """Return the place of each device along the axes of a mesh."""
     in_order = itertools.product(*(range(size) for _, size in mesh.axes))
     return dict(zip(mesh.devices or range(mesh.size), in_order, strict=False))

@@ -285,7 +285,7 @@ def _of_tiles(
         meshes: the meshes of the program.
     """
     for mesh in meshes:
-        if set(groups.places(mesh)) == tiles.keys():
+        if set(groups.coordinates(mesh)) == tiles.keys():
             count = max(map(len, tiles.values()))
             axes = [_axes_of(tiles, dimension, mesh) for dimension in range(count)]
             known = [names for names in axes if names is not None]
@@ -299,7 +299,7 @@ def _axes_of(
     tiles: Mapping[int, tuple[int, ...]], dimension: int, mesh: Mesh
 ) -> tuple[str, ...] | None:
     """Return the axes that a dimension is divided over, major to minor."""
-    places = groups.places(mesh)
+    places = groups.coordinates(mesh)
     at_place = {place: tiles[device][dimension] for device, place in places.items()}
     origin = (0,) * len(mesh.axes)
     strides = []

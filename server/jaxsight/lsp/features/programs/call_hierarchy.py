@@ -23,11 +23,11 @@ async def _prepare(
     context: ClientContext, params: types.CallHierarchyPrepareParams
 ) -> list[Item] | None:
     uri = params.text_document.uri
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is not None:
         position = view.position(params.position)
         function = (await traced_calls(context.session.engine, view.path)).at(position)
-        view = context.documents.view(uri)
+        view = context.documents.window_of(uri)
         return [_python_item(view, function)] if function is not None and view else None
     opened = await context.program(uri)
     if opened is None:
@@ -80,10 +80,10 @@ async def _calls(
     context: ClientContext, uri: str
 ) -> tuple[list[tuple[_Ends, types.Range]], Callable[[str], Item]] | None:
     """Return the calls in a document, and what makes the items of functions by name."""
-    view = context.documents.view(uri)
+    view = context.documents.window_of(uri)
     if view is not None:
         traced = await traced_calls(context.session.engine, view.path)
-        view = context.documents.view(uri)
+        view = context.documents.window_of(uri)
         if view is None:
             return None
         items = {

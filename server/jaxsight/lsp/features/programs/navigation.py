@@ -85,7 +85,7 @@ class Navigation:
     ) -> list[types.Location] | None:
         """Return the lines of open programs for an expression, or for a line of one of them."""
         uri = params.text_document.uri
-        view = self._context.documents.view(uri)
+        view = self._context.documents.window_of(uri)
         if view is not None:
             position = view.position(params.position)
             return [

@@ -187,7 +187,7 @@ def _is_floor(applied: Applied) -> bool:
     `jnp.floor_divide` subtracts 1 from the quotient where the signs differ.
     """
     flow = applied.flow
-    divided, less = (flow.made_by(case) for case in applied.step.operands[1:])
+    divided, less = (flow.producer(case) for case in applied.step.operands[1:])
     if divided is None or less is None or (divided.primitive, less.primitive) != ("div", "sub"):
         return False
     is_quotient = flow.of(less.operands[0]) == flow.of(applied.step.operands[1])

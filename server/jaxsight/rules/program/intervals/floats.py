@@ -98,7 +98,7 @@ def _is_cosine(applied: Applied) -> bool:
     """Whether a value is of products of unit vectors."""
     product: Step | None = applied.step
     if applied.step.primitive == "reduce_sum":
-        product = applied.flow.made_by(applied.step.operands[0])
+        product = applied.flow.producer(applied.step.operands[0])
     if product is None or product.primitive not in ("mul", "dot_general"):
         return False
     return all(_is_unit(applied.flow, operand) for operand in product.operands)
@@ -129,6 +129,6 @@ def _is_uniform(applied: Applied) -> bool:
     It subtracts 1 from a number from 1 to 2 whose digits are random bits.
     """
     number, one = applied.step.operands
-    bits = applied.flow.made_by(number)
+    bits = applied.flow.producer(number)
     is_bits = bits is not None and bits.primitive == "bitcast_convert_type"
     return is_bits and applied.flow.literal(one) == 1

@@ -52,9 +52,9 @@ class Intervals:
 
     def of(self, number: int) -> Interval | None:
         """Return the interval of a value; `None` of one that is no integer."""
-        return self.known(number) if limits(self._flow.value(number).dtype) is not None else None
+        return self.interval(number) if limits(self._flow.value(number).dtype) is not None else None
 
-    def known(self, number: int) -> Interval:
+    def interval(self, number: int) -> Interval:
         """Return the interval of a value of any type; that of complex numbers has no end."""
         number = self._flow.of(number)
         if number in self._known:
@@ -78,18 +78,18 @@ class Intervals:
         transfer = TRANSFERS.get(step.primitive)
         if transfer is None:
             return None
-        applied = Applied(step, self._flow, self.known)
+        applied = Applied(step, self._flow, self.interval)
         bounds = floats.special(applied) if applied.after.is_inexact else None
         if bounds is not None:
             return bounds
-        operands = [self.known(number) for number in step.operands]
+        operands = [self.interval(number) for number in step.operands]
         try:
             return transfer(applied, *operands) if operands else None
         except OverflowError:  # a float has no such power, an integer is not infinite
             return None
 
     def _computed(self, number: int) -> Interval | None:
-        value, step = self._flow.values[number], self._flow.made_by(number)
+        value, step = self._flow.values[number], self._flow.producer(number)
         if value.origin == LITERAL:
             scalar = self._flow.literal(number) if value.is_inexact else None
             return _literal(value) if scalar is None else Interval.of_floats(scalar, scalar)
@@ -124,7 +124,7 @@ class Intervals:
 
     def _own(self, step: Step, number: int) -> Interval:
         """Bound a result of several, each of which is made of its own operand."""
-        operand = self.known(step.operands[step.results.index(number)])
+        operand = self.interval(step.operands[step.results.index(number)])
         if step.primitive not in _SUMS_OF_DEVICES:
             return operand.bounds_alone()
         return Interval.of_floats(
@@ -134,10 +134,10 @@ class Intervals:
 
     def _part_of_stack(self, step: Step) -> Interval | None:
         """Return the array of those stacked that is cut out again: `unstack` before JAX 0.12."""
-        cut = self._flow.made_by(step.operands[0])
+        cut = self._flow.producer(step.operands[0])
         if cut is None or cut.primitive != "slice":
             return None
-        stacked = self._flow.made_by(cut.operands[0])
+        stacked = self._flow.producer(cut.operands[0])
         if stacked is None or stacked.primitive != "stack":
             return None
         (axis,), starts = stacked.numbers("axis"), cut.numbers("start_indices")
@@ -146,12 +146,12 @@ class Intervals:
         return self.of(part) if is_part and step.numbers("dimensions") == (axis,) else None
 
     def _unstacked(self, step: Step, number: int) -> Interval | None:
-        stacked, index = self._flow.made_by(step.operands[0]), step.results.index(number)
+        stacked, index = self._flow.producer(step.operands[0]), step.results.index(number)
         if stacked is not None and stacked.primitive == "stack":
             same_axis = stacked.numbers("axis") == step.numbers("axis")
             if same_axis and len(stacked.operands) == len(step.results):
                 return self.of(stacked.operands[index])
-        operand, shape = self.known(step.operands[0]), self._flow.value(step.operands[0]).shape
+        operand, shape = self.interval(step.operands[0]), self._flow.value(step.operands[0]).shape
         if operand.integers is not None and len(operand.integers) == math.prod(shape):
             indices: list[Sequence[int]] = [range(size) for size in shape]
             indices[step.number("axis", 0)] = [index]
@@ -169,13 +169,13 @@ class Intervals:
             outer = dict(zip(self._flow.inputs_of(body), operands, strict=False)).get(number)
             if outer is not None:
                 if step.primitive == "shard_map":
-                    return self.known(outer).some()  # a part on each device
-                return self._sometimes(outer) if step.primitive == "cond" else self.known(outer)
+                    return self.interval(outer).some()  # a part on each device
+                return self._sometimes(outer) if step.primitive == "cond" else self.interval(outer)
         return None
 
     def _sometimes(self, outer: int) -> Interval:
         """Bound the input of a branch, which may not run in the iteration that reaches a bound."""
-        interval = self.known(outer)
+        interval = self.interval(outer)
         return interval.some() if varies(interval) else interval
 
     def _in_loop(self, step: Step, loop: LoopParts, number: int) -> Interval | None:
@@ -185,15 +185,15 @@ class Intervals:
             return None
         if number in loop.captured:
             outer = loop.captured[number]
-            return self.known(outer) if loop.test is None else self._sometimes(outer)
+            return self.interval(outer) if loop.test is None else self._sometimes(outer)
         if (carry := next((c for c in loop.carries if c.inner == number), None)) is not None:
-            start = self.known(carry.outer)
+            start = self.interval(carry.outer)
             if isinstance(length, int):
                 return self._carried(step.path, carry, start, length)
             return self._counted(step.path, loop.test, carry, start) if loop.test else None
         if number not in loop.rows or not isinstance(length, int):
             return None
-        rows = self.known(loop.rows[number])
+        rows = self.interval(loop.rows[number])
         if rows.affine is None:
             return rows.bounds_alone()
         base, terms = rows.affine
@@ -215,7 +215,7 @@ class Intervals:
         if added is not None and start.affine is not None:
             base, terms = start.affine
             return Interval.of_affine(base, {**terms, path: (added, length)})
-        after = self.known(carry.output)
+        after = self.interval(carry.output)
         return Interval(
             min(start.least, after.least), max(start.most, after.most), start.low, start.high
         )
@@ -225,10 +225,10 @@ class Intervals:
         added = self._added(carry)
         if added == 0:
             return start.some()
-        maker = self._flow.made_by(test.outputs[0])
+        maker = self._flow.producer(test.outputs[0])
         if maker is None or added is None or start.one is None or len(maker.operands) != 2:
             return None
-        compared, bound = self._flow.of(maker.operands[0]), self.known(maker.operands[1])
+        compared, bound = self._flow.of(maker.operands[0]), self.interval(maker.operands[1])
         if compared != carry.tested or bound.one is None or maker.primitive not in ("lt", "le"):
             return None
         end = bound.one + (maker.primitive == "le")
@@ -243,7 +243,7 @@ class Intervals:
             output = self._flow.of(output)
             if output == carry.inner:
                 return total
-            step = self._flow.made_by(output)
+            step = self._flow.producer(output)
             if step is None:
                 return None
             if step.primitive in ("convert_element_type", "copy"):

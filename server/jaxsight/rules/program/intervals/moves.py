@@ -169,11 +169,11 @@ def index_before_wrapping(flow: Flow, of: Known, number: int, size: int) -> tupl
         return within[0] <= interval.least and interval.most <= within[1]
 
     for _ in range(_NEAR):
-        step = flow.made_by(number)
+        step = flow.producer(number)
         if step is None:
             break
         if step.primitive == "select_n" and len(step.operands) == 3:
-            added = flow.made_by(flow.before(step.operands[2], keeps))
+            added = flow.producer(flow.before(step.operands[2], keeps))
             before = flow.before(step.operands[1], keeps)
             if added is None or added.primitive != "add" or len(added.operands) != 2:
                 break

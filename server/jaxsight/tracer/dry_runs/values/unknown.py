@@ -355,7 +355,7 @@ class UnknownSizes:
                     if 1 < divisor <= _LARGEST_DIVISOR:
                         self.divided(number, divisor)
 
-    def given(
+    def with_sizes(
         self,
         function: Callable[..., object],
         args: tuple[object, ...],

@@ -47,7 +47,7 @@ class Stablehlo:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenProgram:
+class BareProgram:
     """A program, the pytrees of its arguments and results, and the names that are known."""
 
     jaxpr: object
@@ -61,7 +61,7 @@ class GivenProgram:
     """The structure of the results: by default, of one result itself, or of a tuple."""
     origin: Stablehlo | None = None
     """What a text is also compared with."""
-    readable: Callable[[], GivenProgram] | None = None
+    readable: Callable[[], BareProgram] | None = None
     """Reads the program of `origin` again, with calls of library functions."""
 
     def call(self) -> BoundCall:
@@ -144,7 +144,7 @@ class GivenProgram:
             yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)
 
 
-def of_jaxpr(jaxpr: object) -> GivenProgram:
+def of_jaxpr(jaxpr: object) -> BareProgram:
     """Return a jaxpr as a function of its inputs, in order.
 
     It has the name of the function that was traced, and its parameters' names: a part of a pytree
@@ -159,7 +159,7 @@ def of_jaxpr(jaxpr: object) -> GivenProgram:
         raise TypeError(f"the jaxpr has {constants} without values; pass a ClosedJaxpr")
     structs = tuple(avals.leaf(var.aval) for var in program.jaxpr.invars)
     names = distinct(of_path(name, "") for name in names_of(program, len(structs)))
-    return GivenProgram(jaxpr, name_of(program), structs, names=names)
+    return BareProgram(jaxpr, name_of(program), structs, names=names)
 
 
 def name_of(program: Program, fallback: str = "program") -> str:
@@ -220,7 +220,7 @@ def _where(place: str, places: Mapping[str, str]) -> str:
     return ""
 
 
-def of_traced(traced: jax.stages.Traced) -> GivenProgram:
+def of_traced(traced: jax.stages.Traced) -> BareProgram:
     """Return a traced function with its parameters and pytrees.
 
     Static arguments are not among its parameters: JAX does not keep their values.
@@ -230,7 +230,7 @@ def of_traced(traced: jax.stages.Traced) -> GivenProgram:
     count = len(jax.tree.leaves((args, kwargs)))
     name = identifier(traced.fun_name.rpartition(".")[2], "program")
     results = jax.tree.structure(traced.out_info)
-    return GivenProgram(program, name, args, kwargs, names_of(program, count), results)
+    return BareProgram(program, name, args, kwargs, names_of(program, count), results)
 
 
 def of_stablehlo(
@@ -240,7 +240,7 @@ def of_stablehlo(
     readable: bool = False,
     names: Sequence[str] = (),
     linked: bool = False,
-) -> GivenProgram:
+) -> BareProgram:
     """Return a StableHLO program, as text or bytecode, as a function of the arrays that it takes.
 
     Args:
@@ -256,7 +256,7 @@ def of_stablehlo(
     program = _read(artifact, is_exact=is_exact, readable=readable, linked=linked)
     leaves = tuple(avals.leaf(aval) for aval in program.jaxpr.in_avals)
     origin = Stablehlo(artifact, program, tuple(range(len(leaves))), is_exact)
-    return GivenProgram(
+    return BareProgram(
         program.jaxpr,
         program.name,
         leaves,
@@ -268,7 +268,7 @@ def of_stablehlo(
     )
 
 
-def of_lowered(lowered: jax.stages.Lowered, *, readable: bool = False) -> GivenProgram:
+def of_lowered(lowered: jax.stages.Lowered, *, readable: bool = False) -> BareProgram:
     """Return a lowered function with its parameters and pytrees.
 
     Raises:
@@ -277,14 +277,14 @@ def of_lowered(lowered: jax.stages.Lowered, *, readable: bool = False) -> GivenP
     text = lowered.as_text(debug_info=True)
     program = _read(text, readable=readable)
     args, kwargs = stages.arguments(lowered)
-    kept = stages.kept(lowered)
+    kept = stages.used_leaves(lowered)
     name = program.name
     results = jax.tree.structure(lowered.out_info)
     given = _called(text, program, name, (args, kwargs), kept, results)
     return replace(given, readable=lambda: of_lowered(lowered, readable=True))
 
 
-def of_exported(exported: jax.export.Exported, *, readable: bool = False) -> GivenProgram:
+def of_exported(exported: jax.export.Exported, *, readable: bool = False) -> BareProgram:
     """Return an exported function with its parameters and pytrees.
 
     Raises:
@@ -323,7 +323,7 @@ def _called(
     called: tuple[tuple[object, ...], dict[str, object]],
     kept: Sequence[int],
     results: jax.tree_util.PyTreeDef,
-) -> GivenProgram:
+) -> BareProgram:
     """Return a program called as its function was.
 
     Args:
@@ -347,7 +347,7 @@ def _called(
     first = tuple(avals.leaf(aval) for aval in types[:platform])
     positions = (*range(platform), *(position + platform for position in kept))
     origin = Stablehlo(artifact, program, positions)
-    given = GivenProgram(
+    given = BareProgram(
         program.jaxpr,
         name,
         (*first, *args),

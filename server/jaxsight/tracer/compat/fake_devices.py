@@ -33,13 +33,13 @@ from jaxlib import _jax
 from jaxsight.text.names import words
 from jaxsight.tracer.compat import config, replacing
 from jaxsight.tracer.isolation import code_origins
-from jaxsight.wire.messages.requests import SeenDevice
+from jaxsight.wire.messages.requests import FakeDevice
 from jaxsight_source.files.ours import OURS
 
 _JAX = f"{Path(jax.__file__).parent}{os.sep}"
 _JAXLIB = f"{Path(jaxlib.__file__).parent}{os.sep}"
 
-_HAND_ON = f"compat{os.sep}seen_processes.py"
+_HAND_ON = f"compat{os.sep}fake_processes.py"
 """Our own functions that a program calls in place of JAX's."""
 _PASSES = ("_src/xla_bridge.py", "_src/util.py", "extend/backend.py", "lib/")
 """Files of JAX whose functions hand the question on: `jax.default_backend`, caches."""
@@ -73,7 +73,7 @@ it may raise an exception.
 class _Sight:
     """What code sees now."""
 
-    device: SeenDevice | None = None
+    device: FakeDevice | None = None
     asked: Asked = staticmethod(lambda frame, unknown: None)
     hidden = 0
     replaced: contextlib.ExitStack | None = None
@@ -83,7 +83,7 @@ class _Sight:
 _sight = _Sight()
 
 
-def see(device: SeenDevice | None) -> None:
+def see(device: FakeDevice | None) -> None:
     """Let code see another device from now on; `None` is the CPU."""
     _sight.device = device
 
@@ -95,7 +95,7 @@ def watch(asked: Asked) -> None:
 
 
 @contextlib.contextmanager
-def seeing(device: SeenDevice | None, asked: Asked) -> Iterator[None]:
+def seeing(device: FakeDevice | None, asked: Asked) -> Iterator[None]:
     """Let code see a device in this block only; nothing stays replaced after it."""
     before = _sight.device, _sight.asked
     own = _install()
@@ -168,7 +168,7 @@ def _role(path: str) -> Literal["asks", "runs", "passes"]:
     return "passes" if code_origins.of_file(path) == code_origins.PYTHON else "asks"
 
 
-def is_asked_by_program() -> bool:
+def is_called_by_program() -> bool:
     """Return whether a program or library called the caller, and not JAX itself, to run."""
     return _asker(3) is not None
 
@@ -200,7 +200,7 @@ _TRUE = object()
 """The answer of a question that the target does not answer: that of the CPU."""
 
 
-def _told(frame: FrameType | None, answer: Callable[[SeenDevice], object]) -> object:
+def _told(frame: FrameType | None, answer: Callable[[FakeDevice], object]) -> object:
     """Report a question of `frame`; return the target's answer, or `_TRUE`."""
     if frame is None:
         return _TRUE
@@ -238,19 +238,19 @@ def _answer(kind: type, name: str, value: Callable[..., object], is_method: bool
     _replace(kind, name, get if is_method else property(get))
 
 
-def _kind(device: SeenDevice, _: object) -> object:
+def _kind(device: FakeDevice, _: object) -> object:
     if device.device_kind:
         return device.device_kind
     unnamed = _UNNAMED[device.platform]
     return _Unknown(f"reads `device_kind`: it is not known, and is {unnamed!r} here", unnamed)
 
 
-def _version(device: SeenDevice, _: object) -> object:
+def _version(device: FakeDevice, _: object) -> object:
     version = f"PJRT C API\n{device.platform}"
     return _Unknown("reads `platform_version`: the number in it is not known", version)
 
 
-def _attribute(name: str, device: SeenDevice, _: object) -> object:
+def _attribute(name: str, device: FakeDevice, _: object) -> object:
     if name == "compute_capability" and device.capability:
         return device.capability
     if name == "num_cores" and device.cores:
@@ -260,11 +260,11 @@ def _attribute(name: str, device: SeenDevice, _: object) -> object:
     raise AttributeError(f"no device of {device.platform} has {name!r}")
 
 
-def _written(device: SeenDevice, of: jax.Device) -> str:
+def _written(device: FakeDevice, of: jax.Device) -> str:
     return f"{_REPR[device.platform]}(id={of.id})"
 
 
-def _text(device: SeenDevice, of: jax.Device) -> str:
+def _text(device: FakeDevice, of: jax.Device) -> str:
     """Return how `str` writes a device."""
     return f"TPU_{of.id}" if device.platform == "tpu" else f"{device.platform}:{of.id}"
 

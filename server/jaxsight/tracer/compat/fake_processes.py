@@ -1,6 +1,6 @@
 """The process that code sees, as if it were one of a job with several: its number and its devices.
 
-JAX executes in this process alone, so its own code gets the true answers; see `seen_devices.py`,
+JAX executes in this process alone, so its own code gets the true answers; see `fake_devices.py`,
 which tells who asks. The devices are divided among the processes in order, as on machines with
 equal ones. What was replaced stays so for the rest of this process.
 
@@ -16,10 +16,10 @@ from collections.abc import Callable
 import jax
 from jaxlib import _jax
 
-from jaxsight.tracer.compat import seen_devices
-from jaxsight.wire.messages.requests import SeenProcess
+from jaxsight.tracer.compat import fake_devices
+from jaxsight.wire.messages.requests import FakeProcess
 
-_shown: SeenProcess | None = None
+_shown: FakeProcess | None = None
 
 
 def watch() -> None:
@@ -31,7 +31,7 @@ def watch() -> None:
     original = vars(_jax.Device)["process_index"]
 
     def index(self: jax.Device) -> int:
-        if _shown is None or not seen_devices.is_asked_by_program():
+        if _shown is None or not fake_devices.is_called_by_program():
             return int(original.__get__(self))
         every = jax.devices()
         # The device may belong to another backend than the default one.
@@ -40,7 +40,7 @@ def watch() -> None:
     _jax.Device.process_index = property(index)
 
 
-def see(process: SeenProcess | None) -> None:
+def see(process: FakeProcess | None) -> None:
     """Let code see a process from now on; `None` changes nothing."""
     global _shown
     _shown = process or _shown
@@ -53,34 +53,34 @@ def _answering(
 
     @functools.wraps(original)
     def answering(*args: object, **kwargs: object) -> object:
-        if _shown is None or not seen_devices.is_asked_by_program():
+        if _shown is None or not fake_devices.is_called_by_program():
             return original(*args, **kwargs)
         return answer(_shown, *args, **kwargs)
 
     return answering
 
 
-def _index(process: SeenProcess, backend: str | None = None) -> int:
+def _index(process: FakeProcess, backend: str | None = None) -> int:
     return process.index
 
 
-def _count(process: SeenProcess, backend: str | None = None) -> int:
+def _count(process: FakeProcess, backend: str | None = None) -> int:
     return process.count
 
 
-def _indices(process: SeenProcess, backend: str | None = None) -> list[int]:
+def _indices(process: FakeProcess, backend: str | None = None) -> list[int]:
     return list(range(process.count))
 
 
 def _local_devices(
-    process: SeenProcess, process_index: int | None = None, backend: str | None = None, **_: object
+    process: FakeProcess, process_index: int | None = None, backend: str | None = None, **_: object
 ) -> list[jax.Device]:
     index = process.index if process_index is None else process_index
     devices = jax.devices(backend)
     return [device for at, device in enumerate(devices) if _owner(at, len(devices)) == index]
 
 
-def _local_device_count(process: SeenProcess, backend: str | None = None) -> int:
+def _local_device_count(process: FakeProcess, backend: str | None = None) -> int:
     return len(_local_devices(process, backend=backend))
 
 

@@ -28,7 +28,7 @@ _MOST = 3
 _Packages = tuple[tuple[str, Version], ...]
 
 
-class KeptSessions:
+class SessionPool:
     """The sessions of a server."""
 
     def __init__(self, idle: float) -> None:

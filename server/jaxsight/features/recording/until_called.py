@@ -71,7 +71,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenFunctions:
+class RunCoverage:
     """The functions that a run is to reach, by what is known of them."""
 
     with_arrays: tuple[Key, ...]
@@ -86,7 +86,7 @@ class RunOutcome:
     """What came of a run."""
 
     ending: Ending
-    seen: SeenFunctions
+    seen: RunCoverage
     recording: Recording
     replaced: tuple[str, ...] = ()
     """Modules that are not installed, and that did nothing."""
@@ -94,9 +94,9 @@ class RunOutcome:
     """The end of what the program wrote to standard error, if that was not passed on."""
 
 
-async def run_until_seen(
+async def run_until_called(
     run: Run,
-    report: Callable[[SeenFunctions], None],
+    report: Callable[[RunCoverage], None],
     *,
     limit: float = TIME_LIMIT,
     stop: asyncio.Event | None = None,
@@ -144,7 +144,7 @@ async def _followed(
     run: Run,
     process: WatchedProcess,
     merger: Merger,
-    report: Callable[[SeenFunctions], None],
+    report: Callable[[RunCoverage], None],
     end_of_time: float,
     stop: asyncio.Event | None,
 ) -> tuple[Ending, int]:
@@ -177,10 +177,10 @@ async def _followed(
             await end
 
 
-def _seen(run: Run, merger: Merger) -> SeenFunctions:
+def _seen(run: Run, merger: Merger) -> RunCoverage:
     called = {(call.file, call.function) for call in merger.logged.calls}
     plain = merger.logged.plain
-    return SeenFunctions(
+    return RunCoverage(
         tuple(key for key in run.wanted if key in called),
         tuple(key for key in run.wanted if key in plain and key not in called),
         tuple(key for key in run.wanted if key not in called and key not in plain),

@@ -22,7 +22,7 @@ _PROBLEMS = (
 )
 
 
-def say_what_runs(code: str) -> None:
+def announce(code: str) -> None:
     """Say what is executed, before it is."""
     Printer(stderr=True).print(f"note: running {code} as your user")
 

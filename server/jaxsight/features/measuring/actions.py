@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from jaxsight.features import named_function
-from jaxsight.features.measuring import shown
-from jaxsight.features.measuring.shown import MatchedTimes, ShownTimes, matched
+from jaxsight.features.measuring import timing
+from jaxsight.features.measuring.timing import LastTimes, MatchedTimes, matched
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
 from jaxsight.queries.programs.located_figures import Refused
@@ -77,7 +77,7 @@ class MeasurePlan:
     target: Target
 
     @property
-    def question(self) -> str:
+    def prompt(self) -> str:
         """The question whether it may run."""
         return (
             f"Measure `{self.function}` on {self.target.title}? Functions of {self.root} then run "
@@ -86,7 +86,7 @@ class MeasurePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedMeasurements:
+class MeasureActions:
     """Measures functions for the people of one session."""
 
     _engine: Engine
@@ -107,7 +107,7 @@ class AskedMeasurements:
         engine.documents.find(path, function)
         return MeasurePlan(path, function, engine.projects.of(path).root, target)
 
-    async def run(self, plan: MeasurePlan, report: Callable[[str], None]) -> ShownTimes | None:
+    async def run(self, plan: MeasurePlan, report: Callable[[str], None]) -> LastTimes | None:
         """Measure a function, as the user agreed; return `None` if they cancelled it.
 
         Args:
@@ -125,7 +125,7 @@ class AskedMeasurements:
             if not is_told:  # the lens offers to cancel it
                 engine.waiting.refresh(plan.path)
                 is_told = True
-            report(shown.step(stage))
+            report(timing.step(stage))
 
         try:
             times = await measured_function(
@@ -137,7 +137,7 @@ class AskedMeasurements:
             raise LookupError(f"{plan.function} is not measured: {error}") from error
         finally:
             engine.waiting.refresh(plan.path)
-        return ShownTimes(engine, times.kernels.view, times.measurement, times.kernels, False)
+        return LastTimes(engine, times.kernels.view, times.measurement, times.kernels, False)
 
     def cancel(self, path: str, function: str) -> bool:
         """Cancel the measurement of a function; return whether there was one."""

@@ -195,7 +195,7 @@ _LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTimes:
+class LastTimes:
     """The last measurement of a function on a target.
 
     `kernels` are the function's kernels now, if they are known; `stale` says that another program
@@ -252,9 +252,9 @@ class ShownTimes:
         return matched(then, self.measurement) if then is not None else None
 
 
-def shown_times(
+def last_times(
     engine: Engine, view: View, target: Target, kernels: Compilation | None
-) -> ShownTimes | None:
+) -> LastTimes | None:
     """Return what is known of a function on a target; `None` if it was not measured.
 
     Args:
@@ -268,7 +268,7 @@ def shown_times(
     if not isinstance(kernels, LocatedFigures) or kernels.view.answer.key != view.answer.key:
         kernels = None
     measurement, _ = last
-    return ShownTimes(engine, view, measurement, kernels, measurement.answer.key != view.answer.key)
+    return LastTimes(engine, view, measurement, kernels, measurement.answer.key != view.answer.key)
 
 
 def row_words(times: MatchedTimes, row: MeasuredKernel[int]) -> str:

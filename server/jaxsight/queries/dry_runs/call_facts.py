@@ -14,8 +14,8 @@ from jaxsight.files.texts import Version
 from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
 from jaxsight.text.units import some
-from jaxsight.wire.messages.inputs import DryCall, EntryPoint, GivenCall
-from jaxsight.wire.messages.replies import CallSeen, DryCalls
+from jaxsight.wire.messages.inputs import DryCall, EntryPoint, InputCall
+from jaxsight.wire.messages.replies import CallRecord, DryCalls
 from jaxsight.workers.results import Died
 
 # Calls in dry runs of which some arguments are not known.
@@ -102,7 +102,7 @@ def why_uncalled(
 
 
 @dataclass(slots=True)
-class FoundCalls:
+class CallFacts:
     """What is known of the calls in a file's programs, for texts that have a certain meaning."""
 
     key: tuple[str, tuple[EntryPoint, ...]]
@@ -120,7 +120,7 @@ class FoundCalls:
     """Functions, and labels of calls with which they cannot be traced."""
     known: set[str] = field(default_factory=set)
     """Functions whose inputs are those of the replies, while programs are still to be run."""
-    given: tuple[GivenCall, ...] = ()
+    given: tuple[InputCall, ...] = ()
     """The file's functions with example inputs, which call others."""
     kept: set[str] = field(default_factory=set)
     """Functions whose inputs are those of an earlier text: what called them fails now."""
@@ -133,7 +133,7 @@ class FoundCalls:
         self.ids = {(chunk.id, f.qualname): id for (chunk, f), id in functions_of(self.module)}
 
     @property
-    def calls(self) -> Iterator[tuple[CallSeen, DryCall]]:
+    def calls(self) -> Iterator[tuple[CallRecord, DryCall]]:
         """The calls of all replies, those of the first programs first, by the ids of functions."""
         for batch, reply in self.replies.items():
             asked = {r.executed: r.asked for r in reply.reused} if reply is not None else {}
@@ -170,7 +170,7 @@ _CUT = "…"
 """In a text that does not show all arrays."""
 
 
-def are_old(recorded: Iterable[OutsideSet], observed: Iterable[CallSeen]) -> bool:
+def are_old(recorded: Iterable[OutsideSet], observed: Iterable[CallRecord]) -> bool:
     """Return whether the types of no recorded call are those of an observed one.
 
     They are not if nothing is observed, or if the types cannot be compared: of some arrays only
@@ -209,7 +209,7 @@ def has_loop(chunk: ModuleChunk, function: Function) -> bool:
     return _LOOP.search("\n".join(lines)) is not None
 
 
-def is_used_around(chunk: ModuleChunk, function: Function) -> bool:
+def used_outside(chunk: ModuleChunk, function: Function) -> bool:
     """Return whether a nested function is not only returned by that around it, but used there.
 
     The trace of the function around it has its shapes then.
@@ -224,7 +224,7 @@ def is_used_around(chunk: ModuleChunk, function: Function) -> bool:
     return any((called if "return" in line else used).search(line) for line in lines)
 
 
-def around(qualname: str) -> tuple[str, ...]:
+def parents(qualname: str) -> tuple[str, ...]:
     """Return the functions that a nested function is in."""
     parts = qualname.split(".<locals>.")[:-1]
     return tuple(".<locals>.".join(parts[: n + 1]) for n in range(len(parts)))

@@ -125,7 +125,7 @@ _MOST_DRAWN = 300
 
 
 @dataclass(frozen=True)
-class ShownKernels:
+class KernelDisplay:
     """The kernels of a function as a picture; printed as a table.
 
     IPython, Jupyter, Colab, VS Code and marimo show it as the panel.
@@ -197,7 +197,7 @@ def show(
     measure: bool = False,
     interactive: bool = True,
     **kwargs: object,
-) -> ShownKernels:
+) -> KernelDisplay:
     """Show the kernels of a function in the output of a cell: as a graph, with memory and source.
 
     In IPython it is displayed at once, wherever the call is in a cell; marimo displays what is
@@ -219,7 +219,7 @@ def show(
         CannotMeasure: the function cannot be run by itself.
         NotHere: the target to measure on is not the device that JAX uses here.
     """
-    shown = ShownKernels(*_found(fn, args, kwargs, target, measure), width, height, interactive)
+    shown = KernelDisplay(*_found(fn, args, kwargs, target, measure), width, height, interactive)
     if "IPython" in sys.modules:
         from IPython import get_ipython
 
