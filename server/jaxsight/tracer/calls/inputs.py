@@ -22,6 +22,7 @@ from jaxsight.lru import Recent
 from jaxsight.meshes.compat import meshes, shardings
 from jaxsight.meshes.compat.meshes import AnyMesh, uses_several_devices
 from jaxsight.tracer.calls.leaves import (
+    holds_no_tracer,
     is_array,
     shape_only,
     spread_like,
@@ -30,7 +31,6 @@ from jaxsight.tracer.calls.leaves import (
 from jaxsight.tracer.calls.parameters import bound, named
 from jaxsight.tracer.calls.user_function import UserFunction
 from jaxsight.tracer.compat import devices
-from jaxsight.tracer.dry_runs.captured import holds_tracers
 from jaxsight.tracer.execution import device_demand
 from jaxsight.tracer.execution.device_demand import MOST, Demand, MoreDevices
 from jaxsight.tracer.failures import UserError, failure, refusal
@@ -314,7 +314,7 @@ class Evaluator:
                 raise UserError(failure(error, "inputs", argument)) from error
             leaves = [shape_only(leaf) for leaf in leaves]
             # Not kept: a tracer must not outlive the trace that it belongs to.
-            if any(map(holds_tracers, leaves)):
+            if not all(map(holds_no_tracer, leaves)):
                 return structure.unflatten(leaves)
         if mesh is not None:
             leaves = [meshes.on_devices(leaf, mesh) for leaf in leaves]
@@ -342,7 +342,7 @@ def _abstractly(run: Callable[[], object]) -> tuple[list[object], nnx.NodeTree]:
         nonlocal leaves, structure
         # `arrays` may run twice: for `make_jaxpr` and for `eval_shape`.
         leaves, structure = nnx.flatten(run())
-        if any(holds_tracers(leaf) for leaf in leaves if not is_array(leaf)):
+        if not all(is_array(leaf) or holds_no_tracer(leaf) for leaf in leaves):
             raise _NotAbstract
         return [leaf for leaf in leaves if is_array(leaf)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ from jaxsight.tracer.compat.traces import PlacedArgument
 from jaxsight.tracer.states import nnx
 from jaxsight_source.compat import avals
 from jaxsight_source.jaxprs.arguments import drawn_array
+from jaxsight_source.jaxprs.contents import NOTHING, cell_contents
 
 
 def is_array(leaf: object) -> bool:
@@ -130,6 +132,29 @@ def placements(value: object) -> list[PlacedArgument]:
     arrays = filter(is_array, leaves)
     arguments = [PlacedArgument(tuple(a.shape), a.dtype, shardings.sharding_of(a)) for a in arrays]
     return arguments if any(argument.sharding for argument in arguments) else []
+
+
+def holds_no_tracer(leaf: object, depth: int = 0) -> bool:
+    """Return whether a leaf that is not an array certainly holds no tracer, nor state.
+
+    State (of a reference, an object of a class) must not be shared by two arguments or two traces.
+    """
+    if depth > 4:
+        return False  # what is nested deeper is not looked through, so that a cycle ends
+    match leaf:
+        case None | bool() | int() | float() | complex() | str() | bytes() | type() | ModuleType():
+            return True
+        case jax.ShapeDtypeStruct() | np.dtype() | BuiltinFunctionType() | np.ufunc():
+            return True
+        case MethodType():
+            parts = leaf.__func__, leaf.__self__
+            return all(holds_no_tracer(part, depth + 1) for part in parts)
+        case FunctionType():
+            contents = (*map(cell_contents, leaf.__closure__ or ()), *(leaf.__defaults__ or ()))
+            return all(value is NOTHING or holds_no_tracer(value, depth + 1) for value in contents)
+        case _:
+            wrapped = getattr(leaf, "__wrapped__", None)
+            return callable(wrapped) and type(leaf).__module__.startswith(("jax", "jaxlib"))
 
 
 def with_varying_numbers(value: Any, user_function: UserFunction) -> object:
