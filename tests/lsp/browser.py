@@ -11,6 +11,10 @@ from email.parser import BytesParser
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Origin
+
 PATIENCE = 30
 
 
@@ -45,88 +49,93 @@ class Browser:
     def origin(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> Response:
+    async def get(self, path: str = "", method: str = "GET", **headers: str) -> Response:
         """Send a request as this page does; `headers` replace its own, empty ones remove them."""
         own = {"Host": f"127.0.0.1:{self.port}", "Sec-Fetch-Site": "same-origin"}
-        if method == "POST":
-            own |= {"Origin": self.origin, "Content-Type": "application/json"}
-            own |= {"Content-Length": str(len(body))}
         own |= {name.replace("_", "-"): value for name, value in headers.items()}
         fields = "".join(f"{name}: {value}\r\n" for name, value in own.items() if value)
-        return await self.raw(f"{method} {path} HTTP/1.1\r\n{fields}\r\n".encode() + body)
+        return await self.raw(f"{method} {path or self.path} HTTP/1.1\r\n{fields}\r\n".encode())
+
+    async def upgrade(self, **headers: str) -> int:
+        """Ask for the socket as this page's script does; return the status."""
+        own = {"Origin": self.origin, "Upgrade": "websocket", "Connection": "Upgrade"}
+        key = {"Sec_WebSocket_Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Sec_WebSocket_Version": "13"}
+        return (await self.get(f"{self.path}socket", **own | key | headers)).status
 
     async def raw(self, data: bytes) -> Response:
-        """Send bytes, and read all of the answer."""
+        """Send bytes, and read all of the answer, of a socket's only the head."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(data)
         try:
-            answer = await asyncio.wait_for(reader.read(), PATIENCE)
+            answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
+            is_socket = answer.startswith(b"HTTP/1.1 101")
+            body = b"" if is_socket else await asyncio.wait_for(reader.read(), PATIENCE)
         finally:
             writer.close()
-        head, _, body = answer.partition(b"\r\n\r\n")
-        line, _, fields = head.partition(b"\r\n")
+        line, _, fields = answer.partition(b"\r\n")
         headers = BytesParser().parsebytes(fields, headersonly=True)
         return Response(int(line.split()[1]), dict(headers.items()), body)
 
-    async def get(self, path: str = "", **headers: str) -> Response:
-        return await self.ask("GET", path or self.path, **headers)
-
-    async def post(self, body: bytes, **headers: str) -> Response:
-        """Post a request of the page's script."""
-        return await self.ask("POST", f"{self.path}requests", body, **headers)
+    @asynccontextmanager
+    async def socket(self, *, reads: bool = True) -> AsyncIterator[Socket]:
+        """The socket of a page; without `reads`, the page reads nothing by itself."""
+        address = f"ws://127.0.0.1:{self.port}{self.path}socket"
+        queue = None if reads else 1
+        async with connect(address, origin=Origin(self.origin), max_queue=queue) as connection:
+            yield Socket(connection)
 
     async def request(self, method: str, params: object) -> Any:
-        """Send a request of the editor's own, and return what is answered."""
-        found = await self.post(json.dumps({"method": method, "params": params}).encode())
-        assert found.status == 200, found
-        return json.loads(found.body)
+        """Send a request of the editor's own through a socket of its own, and return the answer."""
+        async with self.socket() as socket:
+            return (await socket.ask(method, params))["result"]
+
+    async def refusal(self, method: str, params: object) -> str:
+        """Send a request that fails, and return the reason."""
+        async with self.socket() as socket:
+            reason: str = (await socket.ask(method, params))["error"]["message"]
+            return reason
 
     async def execute(self, name: str, *arguments: str) -> Any:
         """Run a command."""
         params = {"command": name, "arguments": arguments}
         return await self.request("workspace/executeCommand", params)
 
-    @asynccontextmanager
-    async def events(self, limit: int = 2**24) -> AsyncIterator[Events]:
-        """The notifications to the page, which reads no more than a limit ahead."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=limit)
-        head = f"GET {self.path}events HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n"
-        writer.write(head.encode())
-        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
-        assert b" 200 " in answer
-        assert b"text/event-stream" in answer
-        try:
-            yield Events(reader)
-        finally:
-            writer.close()
 
+class Socket:
+    """What a page gets and sends."""
 
-class Events:
-    """Notifications that a page gets."""
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
 
-    def __init__(self, reader: asyncio.StreamReader) -> None:
-        self._reader = reader
+    async def ask(self, method: str, params: object) -> dict[str, Any]:
+        """The answer to a request; what comes before it is skipped."""
+        await self.connection.send(json.dumps({"id": 1, "method": method, "params": params}))
+        while (message := await self._message()).get("id") != 1:
+            pass
+        return message
 
     async def next(self, method: str) -> dict[str, Any]:
-        """Parameters of the next notification of a method; those before it are skipped."""
-        while True:
-            line = await asyncio.wait_for(self._reader.readline(), PATIENCE)
-            assert line, "the server has ended the stream"
-            if line.startswith(b"data: "):
-                message = json.loads(line.removeprefix(b"data: "))
-                if message["method"] == method:
-                    params: dict[str, Any] = message["params"]
-                    return params
+        """Parameters of the next notification of a method; what comes before it is skipped."""
+        while (message := await self._message()).get("method") != method:
+            pass
+        params: dict[str, Any] = message["params"]
+        return params
 
     async def cursor(self) -> dict[str, int]:
         """Where the cursor is next."""
         position: dict[str, int] = (await self.next("jaxsight/cursor"))["position"]
         return position
 
-    async def rest(self) -> bytes:
-        """What is left to read, once the server ends the stream."""
-        read = b""
-        with suppress(ConnectionResetError):
-            while data := await asyncio.wait_for(self._reader.read(2**20), PATIENCE):
-                read += data
+    async def rest(self) -> list[str | bytes]:
+        """What is left to read, once the server has closed the socket."""
+        read = []
+        with suppress(ConnectionClosed):
+            while True:
+                read.append(await asyncio.wait_for(self.connection.recv(), PATIENCE))
         return read
+
+    async def _message(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(
+            await asyncio.wait_for(self.connection.recv(), PATIENCE)
+        )
+        return message

@@ -70,7 +70,7 @@ async def test_a_page_follows_the_cursor(client: Client) -> None:
     page = await browser(client)
     cursor(client, 0)
     await client.settled()
-    async with page.events() as events:
+    async with page.socket() as events:
         assert await events.next("jaxsight/cursor") == on(URI, 0, 4)
         cursor(client, 3)
         assert await events.cursor() == at(3, 4)
@@ -108,7 +108,7 @@ async def test_every_page_of_an_editor_is_notified_of_new_answers(
 ) -> None:
     await introduce(client)
     page = await browser(client)
-    async with page.events() as one, page.events() as other:
+    async with page.socket() as one, page.socket() as other:
         await page.request("jaxsight/panel", {"uri": URI, "function": "f"})
         session.events.put_nowait(Refresh("/another.py"))
         session.events.put_nowait(Refresh(PATH))
@@ -139,10 +139,38 @@ async def test_what_a_page_gives_up_is_cancelled(
     await asyncio.wait_for(cancelled.wait(), PATIENCE)
 
 
+async def test_a_page_cancels_one_request_and_goes_on(
+    client: Client, session: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def panel(*_: object) -> None:
+        started.set()
+        try:
+            await asyncio.sleep(PATIENCE)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    await introduce(client)
+    page = await browser(client)
+    params = {"uri": URI, "function": "f"}
+    async with page.socket() as socket:
+        monkeypatch.setattr(session, "panel", panel)
+        request = {"id": 7, "method": "jaxsight/panel", "params": params}
+        await socket.connection.send(json.dumps(request))
+        await asyncio.wait_for(started.wait(), PATIENCE)
+        await socket.connection.send(json.dumps({"method": "$/cancelRequest", "params": {"id": 8}}))
+        await socket.connection.send(json.dumps({"method": "$/cancelRequest", "params": {"id": 7}}))
+        await asyncio.wait_for(cancelled.wait(), PATIENCE)
+        monkeypatch.undo()
+        assert (await socket.ask("jaxsight/panel", params))["result"]
+
+
 async def test_without_notifications_the_cursor_is_where_the_editor_asks(client: Client) -> None:
     await introduce(client)
     page = await browser(client)
-    async with page.events() as events:
+    async with page.socket() as events:
         await client.request("textDocument/hover", on(URI, 3, 4))
         assert await events.cursor() == at(3, 4)
         asked = {"textDocument": {"uri": URI}, "range": span(0, 4, 4), "context": {}}
@@ -159,7 +187,7 @@ async def test_hovers_stay_the_cursors_after_actions_that_the_user_asked_for(
 ) -> None:
     await introduce(client, "helix_25.01.1")
     page = await browser(client)
-    async with page.events() as events:
+    async with page.socket() as events:
         context = {"diagnostics": [], "triggerKind": 1}
         asked = {"textDocument": {"uri": URI}, "range": span(0, 4, 4), "context": context}
         await client.request("textDocument/codeAction", asked)
@@ -232,37 +260,58 @@ async def test_a_request_that_fails_says_why(
     shown = await page.request("jaxsight/panel", {"uri": URI, "function": "f"})
     monkeypatch.setattr(session, "show", show)
     params = {"uri": shown["documents"]["jaxpr"]}
-    request = {"method": "jaxsight/textDocumentContent", "params": params}
-    found = await page.post(json.dumps(request).encode())
-    assert (found.status, found.body) == (400, b"no operation\\nof this name")
+    reason = await page.refusal("jaxsight/textDocumentContent", params)
+    assert reason == "no operation\\nof this name"
 
 
 async def test_a_page_knows_when_its_server_has_ended(client: Client) -> None:
     await introduce(client)
     page = await browser(client)
-    async with page.events() as events:
+    async with page.socket() as events:
         await client.request("shutdown")
         client.notify("exit")
-        assert b"data: " not in await events.rest()
+        assert await events.rest() == []
 
 
-async def test_nonsense_of_a_page_is_refused(client: Client) -> None:
+async def test_a_page_that_sends_no_request_is_disconnected(client: Client) -> None:
     await introduce(client)
     page = await browser(client)
-    for body in (
-        b"",
-        b"{",
-        b"[" * 100_000,
-        b"3",
-        b'{"method": "jaxsight/panel"}',
-        b'{"method": [], "params": {}}',
-        b'{"method": "jaxsight/panel", "params": []}',
-        b'{"method": "jaxsight/panel", "params": {"uri": 3, "function": "f"}}',
-        b'{"method": "jaxsight/reveal", "params": {"places": [{"uri": 3}], "focus": true}}',
-        b'{"method": "jaxsight/reveal", "params": {"places": "all", "focus": true}}',
+    for text in (
+        "",
+        "{",
+        "[" * 100_000,
+        "3",
+        '{"method": "jaxsight/panel"}',
+        '{"id": 1, "method": "jaxsight/panel"}',
+        '{"id": [], "method": "jaxsight/panel", "params": {}}',
+        '{"id": 1, "method": [], "params": {}}',
     ):
-        assert (await page.post(body)).status == 400
+        async with page.socket() as socket:
+            await socket.connection.send(text)
+            await socket.rest()
+            assert socket.connection.close_code == 1008, text
+    async with page.socket() as socket:
+        await socket.connection.send("x" * 2**21)
+        await socket.rest()
+        assert socket.connection.close_code == 1009
     assert await page.request("jaxsight/panel", {"uri": URI, "function": "f"})
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("jaxsight/panel", []),
+        ("jaxsight/panel", {"uri": 3, "function": "f"}),
+        ("jaxsight/reveal", {"places": [{"uri": 3}], "focus": True}),
+        ("jaxsight/reveal", {"places": "all", "focus": True}),
+    ],
+)
+async def test_a_request_with_other_parameters_is_refused(
+    client: Client, method: str, params: object
+) -> None:
+    await introduce(client)
+    page = await browser(client)
+    assert await page.refusal(method, params)
 
 
 async def test_a_page_can_do_what_a_user_can_in_the_panel_and_no_more(
@@ -278,8 +327,7 @@ async def test_a_page_can_do_what_a_user_can_in_the_panel_and_no_more(
         ("workspace/executeCommand", {"command": "jaxsight.chooseSet", "arguments": [URI, 3]}),
         ("workspace/executeCommand", {"command": ["jaxsight.chooseSet"], "arguments": []}),
     ):
-        request = {"method": method, "params": params}
-        assert (await page.post(json.dumps(request).encode())).status == 400, request
+        assert await page.refusal(method, params), method
     assert session.chosen == {}
 
 
@@ -289,7 +337,7 @@ async def test_the_cursor_has_a_document_and_a_position(client: Client) -> None:
         client.notify("jaxsight/cursor", params)
     page = await browser(client)
     cursor(client, 3)
-    async with page.events() as events:
+    async with page.socket() as events:
         assert await events.cursor() == at(3, 4)
 
 
@@ -298,12 +346,12 @@ async def test_a_page_that_does_not_read_is_given_up_and_others_go_on(client: Cl
     long = f"{URI}/{'x' * 100_000}.py"
     client.open(long, TEXT)
     page = await browser(client)
-    async with page.events(limit=2**16) as slow:
+    async with page.socket(reads=False) as slow:
         for number in range(300):
             cursor(client, number, long)
         await client.settled()
-        async with page.events() as events:
+        async with page.socket() as events:
             cursor(client, 3)
             while await events.cursor() != at(3, 4):
                 pass
-        assert (await slow.rest()).count(b"data: ") < 300
+        assert len(await slow.rest()) < 300

@@ -49,8 +49,8 @@ def embedded(data: object, title: str) -> str:
 def served() -> str:
     """Return a page that asks the server that it comes from.
 
-    It gets notifications from `events`, as server-sent events, and posts the editor's requests to
-    `requests`, both beside its own address. It has access to no other host.
+    It sends the editor's requests through `socket`, beside its own address, and gets notifications
+    from it. It has access to no other host.
     """
     return _titled("jaxsight").replace("connect-src 'none'", "connect-src 'self'", 1)
 

@@ -1,6 +1,6 @@
 /**
- * A server as the host: it answers the editor's own requests, which are posted to `requests`, and sends its notifications as server-sent
- * events of `events`; both are relative to the page's own address, which has the server's secret in it.
+ * A server as the host: through a socket, it answers the editor's own requests, and sends its notifications. The socket is beside the page's
+ * own address, which has the server's secret in it.
  */
 
 import { write } from "./dom";
@@ -12,6 +12,15 @@ import { copied, saved } from "./outside";
 type Notification =
   | { readonly method: "jaxsight/cursor"; readonly params: { readonly textDocument: { readonly uri: string }; readonly position: Position } }
   | { readonly method: "jaxsight/panelRefresh"; readonly params: { readonly uri: string } };
+
+interface Answer {
+  readonly id: number;
+  readonly result?: unknown;
+  readonly error?: { readonly message: string };
+}
+
+/** Milliseconds before a page whose socket closed tries again: a choice, as of browsers for events. */
+const PATIENCE = 3000;
 
 /** @param open makes the panel, and returns what tells it what the host says. */
 export function servedHost(open: (host: Host) => (message: ToPanel) => void): void {
@@ -59,17 +68,7 @@ export function servedHost(open: (host: Host) => (message: ToPanel) => void): vo
   if (kept !== undefined) {
     follower.restore(kept);
   }
-  const events = new EventSource("events");
-  // A connection that comes back gets everything again.
-  events.addEventListener("open", () => {
-    hear({ type: "lost", lost: false });
-    void follower.hear({ type: "ready" });
-  });
-  events.addEventListener("error", () => {
-    hear({ type: "lost", lost: true });
-  });
-  events.addEventListener("message", (event: MessageEvent<string>) => {
-    const { method, params } = JSON.parse(event.data) as Notification;
+  const notified = ({ method, params }: Notification): void => {
     if (method === "jaxsight/cursor") {
       const moved = (cursor = { uri: params.textDocument.uri, position: params.position });
       follower.moved(() => cursor ?? moved);
@@ -77,24 +76,73 @@ export function servedHost(open: (host: Host) => (message: ToPanel) => void): vo
       // The cells of a notebook have its path.
       follower.refreshed((uri) => new URL(uri).pathname === new URL(params.uri).pathname);
     }
+  };
+  connect(notified, (lost) => {
+    hear({ type: "lost", lost });
+    if (!lost) {
+      // A connection that comes back gets everything again.
+      void follower.hear({ type: "ready" });
+    }
   });
 }
 
-async function request<Answer>(method: string, params: object, signal?: AbortSignal): Promise<Answer | null> {
-  const response = await fetch("requests", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ method, params }),
-    signal: signal ?? null,
+let socket: WebSocket | undefined;
+let last = 0;
+/** What waits for an answer: called with it, or with nothing where there will be none. */
+const waiting = new Map<number, (answer?: Answer) => void>();
+
+/** Connects to the server, again and again. @param changed hears whether the connection is lost. */
+function connect(notified: (notification: Notification) => void, changed: (lost: boolean) => void): void {
+  const address = new URL("socket", location.href);
+  address.protocol = "ws:";
+  socket = new WebSocket(address);
+  socket.addEventListener("open", () => {
+    changed(false);
   });
-  if (!response.ok) {
-    throw new Error((await response.text()).trim());
+  socket.addEventListener("close", () => {
+    for (const answered of waiting.values()) {
+      answered();
+    }
+    changed(true);
+    setTimeout(connect, PATIENCE, notified, changed);
+  });
+  socket.addEventListener("message", (event: MessageEvent<string>) => {
+    const message = JSON.parse(event.data) as Answer | Notification;
+    if ("id" in message) {
+      waiting.get(message.id)?.(message);
+    } else {
+      notified(message);
+    }
+  });
+}
+
+async function request<Result>(method: string, params: object, signal?: AbortSignal): Promise<Result | null> {
+  const [to, id] = [socket, ++last];
+  if (to?.readyState !== WebSocket.OPEN) {
+    throw new Error("the server has ended");
   }
-  return (await response.json()) as Answer | null;
+  try {
+    return await new Promise((resolve, reject) => {
+      waiting.set(id, (answer) => {
+        if (answer === undefined || answer.error !== undefined) {
+          reject(new Error(answer?.error?.message ?? "the server has ended"));
+        } else {
+          resolve((answer.result ?? null) as Result | null);
+        }
+      });
+      signal?.addEventListener("abort", () => {
+        to.send(JSON.stringify({ method: "$/cancelRequest", params: { id } }));
+        reject(new DOMException("the page asks for something else", "AbortError"));
+      });
+      to.send(JSON.stringify({ id, method, params }));
+    });
+  } finally {
+    waiting.delete(id);
+  }
 }
 
 function failed(): void {
-  // The server's log has it, and the stream of events says when there is no server.
+  // The server's log has it, and the socket says when there is no server.
 }
 
 /** The function that the page was opened for: the server's link has it. */

@@ -1,18 +1,17 @@
 """`jaxsight.openPanel`: the panel as a page in a browser, which follows the editor's cursor.
 
-The page is `jaxsight.page`. It posts requests of the editor's own, as `{"method", "params"}`, to
-`requests`, and gets notifications of the same form as server-sent events.
+The page is `jaxsight.page`. It sends requests of the editor's own through a socket, and gets
+notifications from it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlencode
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcInvalidParams, JsonRpcMethodNotFound
 
 from jaxsight import page
 from jaxsight.features.code_actions import CHOOSE_SET
@@ -21,7 +20,7 @@ from jaxsight.lsp.cursors import CURSOR, Cursor
 from jaxsight.lsp.features import panel, virtual_documents
 from jaxsight.lsp.features.runs import MEASURE
 from jaxsight.lsp.features.targets import CHOOSE_TARGET
-from jaxsight.lsp.transport.http_server import LocalServer
+from jaxsight.lsp.transport.page_server import PageServer
 from jaxsight.lsp.transport.streams import JsonObject
 
 REVEAL = "jaxsight/reveal"
@@ -47,7 +46,7 @@ class PanelPages:
             types.WORKSPACE_EXECUTE_COMMAND: self._execute,
             REVEAL: self._reveal,
         }
-        self._server = LocalServer(page.served, self._answer)
+        self._server = PageServer(page.served, self._answer)
         context.cursors.moved = self._moved
 
     async def open(self, path: str = "", function: str = "") -> JsonObject:
@@ -70,7 +69,7 @@ class PanelPages:
     def refresh(self, path: str) -> None:
         """Notify the pages that there are new answers about a file."""
         for view in self._context.documents.windows(path)[:1]:
-            self._server.send(_event(panel.REFRESH, {"uri": view.uri}))
+            self._server.notify({"method": panel.REFRESH, "params": {"uri": view.uri}})
 
     def close(self) -> None:
         """Stop serving pages, which then say so."""
@@ -81,14 +80,14 @@ class PanelPages:
         if self._context.documents.window_of(uri) is not None:
             position = {"line": line, "character": character}
             params = {"textDocument": {"uri": uri}, "position": position}
-            self._server.last = _event(CURSOR, params)
-            self._server.send(self._server.last)
+            self._server.last = {"method": CURSOR, "params": params}
+            self._server.notify(self._server.last)
 
-    async def _answer(self, body: bytes) -> bytes:
+    async def _answer(self, method: str, params: JsonObject) -> object:
         """Answer a request of a page as one of the editor."""
-        request = json.loads(body)
-        answer = await self._handlers[request["method"]](request["params"])
-        return await asyncio.to_thread(_encoded, answer)
+        if (handler := self._handlers.get(method)) is None:
+            raise JsonRpcMethodNotFound.of(method)
+        return await handler(params)
 
     async def _execute(self, params: JsonObject) -> object:
         name, commands = params["command"], self._context.connection.protocol.fm.commands
@@ -113,12 +112,3 @@ class PanelPages:
             uri, at = places[0].uri, places[0].range.start
             shown = types.ShowDocumentParams(uri, take_focus=focus, selection=types.Range(at, at))
             await context.show_document(shown)
-
-
-def _event(method: str, params: JsonObject) -> bytes:
-    return b"data: %b\n\n" % _encoded({"method": method, "params": params})
-
-
-def _encoded(message: object) -> bytes:
-    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace")
