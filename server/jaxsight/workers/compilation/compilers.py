@@ -74,8 +74,6 @@ have delayed the first. XLA itself warns of folding from 1 s on (`SlowOperationA
 
 _IN_BACKGROUND = "in the background"
 """The purpose of a compiler that nobody waits for: kernels are known already."""
-_RUNNING = "running"
-"""The same that runs a program, as the user has asked for."""
 _MEASURING = "measuring"
 """The same where changed programs are compiled."""
 
@@ -235,25 +233,6 @@ class Compilers:
         """Compile a program; cancelling the caller stops that, unless it ends soon."""
         job = _Job(urgency)
         return await self._unless_cancelled(worker, job, self._run(worker, job, request, deadline))
-
-    async def run(
-        self, target: Target, environment: CompilerEnvironment, request: Compile, deadline: float
-    ) -> Compiled | Trouble:
-        """Compile a program and run it on the target's device, as `request.runs` says.
-
-        Its process is nobody else's, and ends after it. Cancelling the caller ends it at once.
-
-        Args:
-            deadline: the limit of all together, in seconds.
-        """
-        worker, job = self._worker(target, environment, _RUNNING), _Job()
-        with self._ending(worker):
-            try:
-                return await self._run(worker, job, request, deadline)
-            except asyncio.CancelledError:
-                if worker.process is not None:
-                    worker.process.kill(Death(Reason.STOPPED))
-                raise
 
     async def _measure_folding(
         self, worker: _Worker, job: _Job, request: Compile
