@@ -457,38 +457,24 @@ async def test_the_texts_of_a_request_are_given_to_every_tracer(make: Make) -> N
     ]
 
 
-async def test_a_file_that_keeps_killing_is_paused_and_others_are_not(make: Make) -> None:
+async def test_what_has_killed_a_tracer_is_not_run_again(make: Make) -> None:
     tracers = make()
-    for status in range(1, 6):
-        outcome = await ask(tracers, f"exit {status}")
-        assert isinstance(outcome, Died)
-        assert not outcome.repeated
+    first = await ask(tracers, "exit 1")
+    assert isinstance(first, Died)
+    assert not first.repeated
     before = await pid_of(tracers)
-    paused = await ask(tracers, "exit 6")
-    assert isinstance(paused, Died)
-    assert paused.message.endswith("exited the process with status 5")
-    assert paused.notes == ("it will not run again until the code changes",)
-    assert await pid_of(tracers) == before
-    await tracers.restart()
     again = await ask(tracers, "exit 1")
     assert isinstance(again, Died)
-    assert not again.repeated
-
-
-async def test_a_changed_text_of_a_paused_file_is_tried_again(make: Make) -> None:
-    tracers = make()
-    for status in range(1, 6):
-        await ask(tracers, f"exit {status}")
-
-    async def changed_is_answered() -> bool:
-        return isinstance(await ask(tracers, "answer"), Traced)
-
-    async with asyncio.timeout(PATIENCE):
-        while not await changed_is_answered():  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-    outcome = await ask(tracers, "exit 6")
-    assert isinstance(outcome, Died)
-    assert not outcome.repeated
+    assert again.message.endswith("exited the process with status 1")
+    assert again.notes == ("it will not run again until the code changes",)
+    assert await pid_of(tracers) == before
+    changed = await ask(tracers, "exit 2")
+    assert isinstance(changed, Died)
+    assert not changed.repeated
+    await tracers.restart()
+    restarted = await ask(tracers, "exit 1")
+    assert isinstance(restarted, Died)
+    assert not restarted.repeated
 
 
 async def test_a_tracer_broken_from_within_is_replaced_when_that_shows(make: Make) -> None:
@@ -715,15 +701,16 @@ async def test_a_spare_that_ran_past_takes_over_later(make: Make) -> None:
     assert await pid_of(tracers) == int(passed.jaxpr)
 
 
-async def test_a_paused_file_runs_again_after_a_while_once_files_have_changed(make: Make) -> None:
+async def test_what_others_may_have_killed_is_tried_a_few_times(make: Make) -> None:
     tracers = make()
     for _ in range(5):
-        await ask(tracers, "suicide")
+        outcome = await ask(tracers, "suicide")
+        assert isinstance(outcome, Died)
+        assert not outcome.repeated
     outcome = await ask(tracers, "suicide")
     assert isinstance(outcome, Died)
     assert outcome.repeated
-    tracers.retry(data=False)
-    async with asyncio.timeout(PATIENCE):
-        while isinstance(outcome, Died) and outcome.repeated:
-            await asyncio.sleep(0.05)
-            outcome = await ask(tracers, "suicide")
+    tracers.retry()
+    outcome = await ask(tracers, "suicide")
+    assert isinstance(outcome, Died)
+    assert not outcome.repeated

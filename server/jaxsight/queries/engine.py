@@ -146,7 +146,8 @@ class Engine:
             document.rejected = {}
         self.traces.cache.retry()
         self.dry_runs.retry()
-        self.projects.retry(data=data)
+        if data:
+            self.projects.retry()
 
     def outdate(self) -> None:
         """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""

@@ -209,9 +209,9 @@ class Tracers:
         await self._pool.sleep()
         return True
 
-    def retry(self, *, data: bool) -> None:
-        """Try again what ended tracers: modules have changed on disk, with `data` others, too."""
-        self._crash_backoff.retry(data=data)
+    def retry(self) -> None:
+        """Try again what ended tracers: data has changed on disk, and who reads it is not known."""
+        self._crash_backoff.clear()
 
     async def restart(self) -> None:
         """End all tracers, forget past deaths and start a new one.
@@ -270,7 +270,7 @@ class Tracers:
     async def _answer(self, entry: QueuedRequest) -> Outcome[object]:
         message = entry.message
         spoiled = 0
-        if (expected := self._crash_backoff.repeated_death(message, entry.texts)) is not None:
+        if (expected := self._crash_backoff.repeated_death(message)) is not None:
             return expected
         while True:
             tracer = await self._pool.ready()
@@ -301,7 +301,7 @@ class Tracers:
                     tracer.process.kill(Death(Reason.STOPPED))
                     continue
                 self._crash_backoff.failing.add(slice.file)
-            self._crash_backoff.add_outcome(message, entry.texts, outcome)
+            self._crash_backoff.add_outcome(message, outcome)
             has_new = isinstance(outcome, Traced) and slice and self._warm_imports.add(slice)
             if has_new and self._pool.spare is not None:
                 self._warm_spare(self._pool.spare)
@@ -429,7 +429,7 @@ class Tracers:
         A request that fails there for a reason of jaxsight's own waits for the active tracer again.
         """
         message = entry.message
-        if (expected := self._crash_backoff.repeated_death(message, entry.texts)) is not None:
+        if (expected := self._crash_backoff.repeated_death(message)) is not None:
             entry.settle(expected)
             return
         entry.tracer = tracer
@@ -443,7 +443,7 @@ class Tracers:
             return
         if isinstance(outcome, Traced):
             tracer.traced.add(outcome.id)
-        self._crash_backoff.add_outcome(message, entry.texts, outcome)
+        self._crash_backoff.add_outcome(message, outcome)
         entry.settle(outcome)
         if isinstance(outcome, Died):
             self._report_replaced(tracer, outcome.death)
