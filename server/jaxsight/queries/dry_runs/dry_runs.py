@@ -314,9 +314,7 @@ class ProgramCalls:
                     changed |= self._publish(path, {**before, **sets})
                 case Cancelled():
                     return changed
-                case Died() as died if (
-                    died.program is not None and died.is_deserved
-                ):
+                case Died() as died if died.program is not None and died.is_deserved:
                     found.killers.append(died)
                     file = died.program.file
                     read = {**dict(died.files), file: project.texts.version(file)}

@@ -41,7 +41,6 @@ from jaxsight.workers.compilation import remote
 from jaxsight.workers.compilation.environments import (
     CompilerEnvironment,
     compiler_python,
-    compiler_variables,
     ends_early,
     variables,
 )
@@ -414,7 +413,7 @@ class Compilers:
         if worker.target.host:
             first = remote.modules()
         else:
-            own, added = compiler_python(worker.environment), compiler_variables(worker.environment)
+            own, added = compiler_python(worker.environment), variables(worker.environment.platform)
             environment = tracer_environment(worker.environment.python, own.environment, added)
             confined_for = worker.environment.python  # which a workspace may have made
         loop = asyncio.get_running_loop()
