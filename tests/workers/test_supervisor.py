@@ -215,27 +215,6 @@ async def test_a_guardian_that_is_stopped_holds_nothing_up(make: Make, how: str)
         await pid_of(tracers)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="processes are not stopped there")
-async def test_a_tracer_that_is_stopped_goes_on(make: Make) -> None:
-    tracers = make()
-    first, spare = await warm(tracers)
-    for pid in (first, spare):
-        psutil.Process(pid).suspend()
-    async with asyncio.timeout(20):
-        assert await pid_of(tracers) == first
-
-
-@pytest.mark.skipif(os.name == "nt", reason="processes are not stopped there")
-async def test_a_guardian_that_is_stopped_before_it_starts_its_tracer_goes_on(make: Make) -> None:
-    tracers = make(spare=False)
-    request = asyncio.create_task(ask(tracers, "answer"))
-    await until(lambda: bool(psutil.Process().children()))
-    for guardian in psutil.Process().children():
-        guardian.suspend()
-    async with asyncio.timeout(20):
-        assert isinstance(await request, Traced)
-
-
 async def test_a_spare_makes_the_imports_of_installed_packages_in_advance(
     make: Make, tmp_path: Path
 ) -> None:

@@ -120,7 +120,6 @@ def read(
     constants: Collection[str] = (),
     barriers: Iterable[str] = (),
     platform: str = "cpu",
-    capability: str = "",
     trips: Mapping[str, int] | None = None,
     communicates: Collection[str] = (),
     meshes: Sequence[Mesh] = (),
@@ -136,8 +135,6 @@ def read(
             removes at the end.
         platform: the target's platform, `cpu`, `cuda`, `rocm` or `tpu`, which determines the
             launches of loops and sorts.
-        capability: the compute capability of a GPU, such as `9.0`, which determines how CUB sorts;
-            empty if unknown.
         trips: trip counts of loops by the paths of their equations, for loops whose trip count is
             not in the HLO.
         communicates: paths of the equations that are collectives, such as those of `psum`; the
@@ -153,7 +150,7 @@ def read(
         program = collectives.PartitionedProgram(
             module, device_count(module.header), tuple(meshes), frozenset(communicates)
         )
-        describer = _Describer(walked, program, capability, workspace)
+        describer = _Describer(walked, program, workspace)
         return _graph(walked, frozenset(constants), barriers, describer)
 
 
@@ -216,12 +213,10 @@ class _Describer:
         self,
         walked: Walk,
         program: collectives.PartitionedProgram,
-        capability: str,
         workspace: int | None,
     ) -> None:
         self._walked = walked
         self._program = program
-        self._capability = capability
         self._workspace = workspace
         self._done: set[tuple[str, str, str]] = set()
 
@@ -232,13 +227,11 @@ class _Describer:
         own = kind(fused)
         computed, passed_on, recomputed = self._equations(fused)
         equations = sorted(computed or {*passed_on, *_equations(unit)}, key=equation_order)
-        sort = sorts.launches(
-            self._walked.module, unit.computation, fused, platform, self._capability
-        )
+        sort = sorts.launches(self._walked.module, unit.computation, fused, platform)
         least, most = sort or (1, 1)
         launches = unit.launches * most
         tuned = undecided(fused, self._workspace) if self._workspace is not None else None
-        work = work_of(fused, unit.computation, self._capability)
+        work = work_of(fused, unit.computation)
         copies = own.title == HOST_CALLBACK and platform != "cpu"  # on CPUs, callbacks do not
         kernel = Kernel(
             name=instruction.name,
@@ -262,7 +255,7 @@ class _Describer:
             if own.word == "collective"
             else None,
             undecided=tuned,
-            emitted=fused.emitted,
+            emitted=len(fused.inside),
         )
         return kernel, boundary(unit, own, fused)
 

@@ -58,8 +58,8 @@ class Guardian:
         os.set_inheritable(control, False)  # the tracer must not have it
         self._control = control
         self._command = command
-        self._confined = confined
         self._server = os.getppid()
+        self._confined = confined
         self._tracer = 0
         self._folder = ""
         self._lines = b""
@@ -202,18 +202,15 @@ class Guardian:
             self._send_line(f"memory {used} {self._memory}")
 
     def _reap(self) -> bool:
-        """Reap dead children and continue stopped ones; return whether the tracer has died."""
+        """Reap dead children; return whether the tracer has died."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+                pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return True
             if pid == 0:
                 return False
-            if os.WIFSTOPPED(status):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGCONT)
-            elif pid == self._tracer:
+            if pid == self._tracer:
                 code = os.waitstatus_to_exitcode(status)
                 self._send_line(f"exit {max(code, 0)} {max(-code, 0)}")
                 return True
