@@ -1,4 +1,6 @@
-"""Compilers for this machine's CPU: what they compile without importing JAX."""
+"""Compilers for this machine's CPU: what they compile without importing JAX, and how much memory
+they keep while they are idle.
+"""
 
 from __future__ import annotations
 
@@ -116,3 +118,33 @@ def test_the_options_are_those_of_jax(distribution: Distribution) -> None:
         for module in (jaxlib_alone, with_jax)
     )
     assert alone == whole
+
+
+GROWS = """
+import os
+from jaxsight.compiler.serve import IdleMemory
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+memory = IdleMemory()
+memory.release()
+arrays = [bytearray(b"x" * 2000) for _ in range(50_000)]
+kept = arrays[::100]
+del arrays
+before = resident()
+memory.release()
+print(before - resident())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc keeps what is free")
+def test_free_memory_is_released() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", GROWS],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) > 60

@@ -67,8 +67,10 @@ class PooledTracer:
     warm_size: int = 0
     overlays: Mapping[str, str] = field(default_factory=dict)
     """The texts of open files that were sent to it, by path."""
+    is_lent: bool = False
+    """Whether it is a spare that runs a request, and so cannot take over."""
     traced: set[int] = field(default_factory=set)
-    """The ids of the traces that it made while it was borrowed as a spare."""
+    """The ids of the traces that it made while it was lent."""
     imported: dict[str, Version] = field(default_factory=dict)
     """The project's files that were imported in it, as they were last."""
 
@@ -135,7 +137,6 @@ class Pool:
         self._python = python
         self._spawn_process = spawn
         self._spare: PooledTracer | None = None
-        self._borrowed: PooledTracer | None = None
         self._spare_wanted = spare
         self._on_status = on_status
         self._on_death = on_death
@@ -153,18 +154,14 @@ class Pool:
     def spare(self) -> PooledTracer | None:
         """The spare, if it is ready to take over."""
         spare = self._spare
-        ready = spare is not None and spare.hello is not None and spare.process.alive
-        return spare if ready else None
+        if spare is None or spare.is_lent or spare.hello is None or not spare.process.alive:
+            return None
+        return spare
 
     @property
     def all(self) -> list[PooledTracer]:
         """The active tracer and the spare, if they exist."""
-        return [*self.answering, *([self._spare] if self._spare is not None else [])]
-
-    @property
-    def answering(self) -> list[PooledTracer]:
-        """The tracers that may run a request: the active one, and a borrowed spare."""
-        return [tracer for tracer in (self.active, self._borrowed) if tracer is not None]
+        return [tracer for tracer in (self.active, self._spare) if tracer is not None]
 
     def hurry_spare(self) -> None:
         """Start a spare now if there is none: the active tracer is occupied for long.
@@ -174,28 +171,11 @@ class Pool:
         if self.active is not None and self.active.hello is not None:
             self._replace_spare()
 
-    def borrow_spare(self) -> PooledTracer:
-        """Take the spare, which must be ready, for requests, until `give_back`."""
-        spare = self.spare
-        assert spare is not None
-        self._spare, self._borrowed = None, spare
-        return spare
-
-    def give_back(self, tracer: PooledTracer) -> None:
-        """Make a borrowed tracer the spare again, if it is alive and wanted."""
-        if tracer is not self._borrowed:
-            return  # it has died
-        self._borrowed = None
-        if self._spare is None and self._spare_wanted and tracer.process.alive:
-            self._spare = tracer
-        else:
-            tracer.process.kill(Death(Reason.STOPPED))
-
     def ensure_active(self) -> None:
         """Ensure that a tracer is active or starting, unless the next start has to wait."""
         if self._closed or self.active is not None:
             return
-        if self._spare is not None:
+        if self._spare is not None and not self._spare.is_lent:
             self.active, self._spare = self._spare, None
             self._spared_at = 0.0  # it has not died
         elif time.monotonic() >= self._retry_at:
@@ -247,13 +227,13 @@ class Pool:
         active = self.active
         if not wanted and self._spare is not None:
             self._spare.process.kill(Death(Reason.STOPPED))
-        elif wanted and not self._has_spare and active is not None and active.hello is not None:
+        elif wanted and self._spare is None and active is not None and active.hello is not None:
             self._add_spare()
 
     async def sleep(self) -> None:
         """End all tracers until the next request."""
         tracers = self.all
-        self.active = self._spare = self._borrowed = None
+        self.active = self._spare = None
         await asyncio.gather(*(tracer.process.aclose() for tracer in tracers))
 
     async def aclose(self) -> None:
@@ -293,12 +273,8 @@ class Pool:
             self._on_status(TracerStatus(State.READY, "", hello))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._quiet(), SPARE_DELAY)
-        if tracer is self.active and not self._has_spare:
+        if tracer is self.active and self._spare is None:
             self._add_spare()
-
-    @property
-    def _has_spare(self) -> bool:
-        return self._spare is not None or self._borrowed is not None
 
     async def _quiet(self) -> None:
         """Wait until no request has run for a moment."""
@@ -310,7 +286,7 @@ class Pool:
 
     def _replace_spare(self) -> None:
         """Start a spare if there is none, unless the last one has died young."""
-        if not self._has_spare and time.monotonic() - self._spared_at > YOUNG:
+        if self._spare is None and time.monotonic() - self._spared_at > YOUNG:
             self._add_spare()
 
     def _add_spare(self) -> None:
@@ -341,8 +317,6 @@ class Pool:
             self._spare = None
             if death.reason is not Reason.STOPPED:
                 log.warning("a spare tracer died: %s", death)
-        elif tracer is self._borrowed:
-            self._borrowed = None  # its request reports the death
         elif tracer is self.active:
             self.active = None
             self._delay_after_failure(tracer, death)

@@ -395,36 +395,29 @@ class Tracers:
         slow = self._running
         if slow is None or self._past is not None or slow.step.seconds < SLOW:
             return
-        if self._pool.spare is None:
+        spare = self._pool.spare
+        if spare is None:
             self._pool.hurry_spare()
-            return
-        entry = self._queue.pop_past(slow, self._pool.spare)
-        if entry is not None:
-            spare = self._pool.borrow_spare()
+        elif (entry := self._queue.pop_past(slow, spare)) is not None:
+            spare.is_lent, self._passing = True, entry
             self._past = asyncio.get_running_loop().create_task(
-                self._answer_past(slow, entry, spare), name="tracers past a slow step"
+                self._answer_past(entry, spare), name="tracers past a slow step"
             )
 
-    async def _answer_past(
-        self, slow: QueuedRequest, first: QueuedRequest, tracer: PooledTracer
-    ) -> None:
-        """Answer the first request in a borrowed spare, and others until `slow` has ended."""
-        entry: QueuedRequest | None = first
+    async def _answer_past(self, entry: QueuedRequest, spare: PooledTracer) -> None:
+        """Answer a request in the spare, then let others run past the slow step."""
         try:
-            while entry is not None:
-                self._passing = entry
-                await self._answer_in(entry, tracer)
-                self._passing = entry = None
-                if slow is self._running and tracer.process.alive:
-                    entry = self._queue.pop_past(slow, tracer)
+            await self._answer_in(entry, spare)
+        except BaseException:
+            entry.settle(unavailable(entry.message, SHUT_DOWN))
+            raise
         finally:
-            if entry is not None:
-                entry.settle(unavailable(entry.message, SHUT_DOWN))
             self._passing = self._past = None
-            self._pool.give_back(tracer)
+            spare.is_lent = False
+        self._run_past_slow_step()
 
     async def _answer_in(self, entry: QueuedRequest, tracer: PooledTracer) -> None:
-        """Answer a request in a borrowed spare.
+        """Answer a request in the spare.
 
         A request that fails there for a reason of jaxsight's own waits for the active tracer again.
         """
@@ -475,7 +468,8 @@ class Tracers:
         self.events.put_nowait(Replaced(death, tracer.process.file))
 
     def _report_output(self, process: TracerProcess, text: str) -> None:
-        if any(tracer.process is process for tracer in self._pool.answering):
+        answering = (t.process for t in self._pool.all if t is self._pool.active or t.is_lent)
+        if process in answering:
             self.events.put_nowait(TracerOutput(process.file, text))
 
     def _report_step(self, entry: QueuedRequest, tracer: PooledTracer) -> None:
