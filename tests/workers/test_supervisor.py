@@ -16,8 +16,7 @@ import pytest
 
 from jaxsight.text.units import MIB
 from jaxsight.wire.chunks import Chunk
-from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint
-from jaxsight.wire.messages.replies import Failed, Listing, Stage, Traced
+from jaxsight.wire.messages.replies import Failed, Listing, Traced
 from jaxsight.wire.messages.requests import NEW, Show, Trace
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.request_queue import Haste
@@ -215,22 +214,6 @@ async def test_a_guardian_that_is_stopped_holds_nothing_up(make: Make, how: str)
         await pid_of(tracers)
 
 
-async def test_a_spare_makes_the_imports_of_installed_packages_in_advance(
-    make: Make, tmp_path: Path
-) -> None:
-    (tmp_path / "mine.py").touch()
-    texts = ("import numpy as np", "from a.b import c, d", "import mine", "from . import x", "f()")
-    chunks = tuple(Chunk(f"{n:016}", "key", text) for n, text in enumerate(texts))
-    tracers = make()
-    first, _ = await warm(tracers)
-    request = replace(trace(tracers, "answer"), chunks=chunks, root=str(tmp_path))
-    await tracers.ask(request)
-    os.kill(first, signal.SIGKILL)
-    answer = await ask(tracers, "imports")
-    assert isinstance(answer, Traced)
-    assert answer.jaxpr == "['import numpy as np', 'from a.b import c, d']"
-
-
 async def test_a_spare_that_dies_is_replaced(make: Make) -> None:
     tracers = make()
     first, spare = await warm(tracers)
@@ -351,47 +334,6 @@ async def test_a_cancelled_request_that_waits_is_dropped(make: Make) -> None:
     assert isinstance(await ask(tracers, "answer"), Traced)
     assert first.cancelled()
     assert second.cancelled()
-
-
-async def test_a_program_gives_way_to_a_person_and_runs_again_after_that(make: Make) -> None:
-    tracers = make(spare=False)
-    begun = asyncio.Event()
-    dry_call = DryCall(EntryPoint("main.py", "main"), RUN)
-    program = replace(trace(tracers, "program until cancelled"), dry_call=dry_call)
-    reached: list[str] = []
-
-    def on_stage(stage: Stage) -> None:
-        reached.append(stage.stage)
-        if stage.stage == "inputs":
-            begun.set()
-
-    running = asyncio.create_task(tracers.ask(program, priority=Priority.SCREEN, on_stage=on_stage))
-    await begun.wait()
-    background = asyncio.create_task(ask(tracers, "answer", priority=Priority.BACKGROUND))
-    await asyncio.sleep(0)
-    assert isinstance(await ask(tracers, "answer"), Traced)
-    assert not running.done()
-    assert not background.done()
-    assert isinstance(await running, Traced)
-    assert reached == ["execute", "inputs"] * 2
-    assert isinstance(await background, Traced)
-
-
-async def test_a_program_that_a_person_waits_for_does_not_give_way(make: Make) -> None:
-    tracers = make(spare=False)
-    begun, haste = asyncio.Event(), Haste(Priority.BACKGROUND)
-    dry_call = DryCall(EntryPoint("main.py", "main"), RUN)
-    program = replace(trace(tracers, "program until cancelled"), dry_call=dry_call)
-    running = asyncio.create_task(
-        tracers.ask(program, priority=haste, on_stage=lambda stage: begun.set())
-    )
-    await begun.wait()
-    haste.rise(Priority.PERSON)
-    other = asyncio.create_task(ask(tracers, "answer"))
-    await asyncio.sleep(0.2)
-    assert not other.done()
-    running.cancel()
-    assert isinstance(await other, Traced)
 
 
 async def test_a_request_that_ignores_its_cancellation_costs_the_tracer_once_another_waits(
