@@ -63,13 +63,12 @@ def answer(
 
 def _described(
     request: Compile,
-    prepared: devices.Prepared,
+    of: xla.Devices,
     compiled: xla.Compilation,
     differences: tuple[str, ...],
     seconds: float,
 ) -> Compiled:
     """Return what XLA's texts and figures say of a program that took `seconds` to compile."""
-    of = prepared.devices
     how = ON_DEVICE if of.here else AHEAD_OF_TIME
     if of.here and of.platform == "cpu" and of.distribution.devices > 1:
         how = SIMULATED
@@ -100,7 +99,7 @@ def _described(
         platform=of.platform_version,
         device_kind=of.kind,
         aliases=aliases(compiled.hlo),
-        notes=(*_notes(prepared.notes, graph), *differences),
+        notes=(*_notes(of.notes, graph), *differences),
         is_complete=compiled.is_complete,
         devices=of.distribution.devices,
         shardings=shardings.read(compiled.unpartitioned, meshes) if compiled.unpartitioned else (),

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
-import itertools
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from operator import itemgetter
 
 from jaxsight.files.texts import Version
 from jaxsight.wire.messages.inputs import DryCall, EntryPoint
@@ -225,16 +224,14 @@ class Queue:
     """A lock whose next owner is the most urgent one that waits."""
 
     is_busy: bool = False
-    _waiting: list[tuple[Priority, int, asyncio.Future[None]]] = field(default_factory=list)
-    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    _waiting: list[tuple[Priority, asyncio.Future[None]]] = field(default_factory=list)
 
     @contextlib.asynccontextmanager
     async def turn(self, urgency: Priority) -> AsyncIterator[None]:
         """Wait until nobody else is in the body, and nobody more urgent waits."""
         if self.is_busy:
             turn = asyncio.get_running_loop().create_future()
-            # The number keeps equals in order, and futures cannot be compared.
-            heapq.heappush(self._waiting, (urgency, next(self._numbers), turn))
+            self._waiting.append((urgency, turn))
             try:
                 await turn
             except asyncio.CancelledError:
@@ -250,10 +247,10 @@ class Queue:
 
     def _pass_on(self) -> None:
         """Let the next one in; the queue stays busy on its behalf."""
-        while self._waiting:
-            _, _, turn = heapq.heappop(self._waiting)
-            # The others were cancelled while they waited.
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self.is_busy = False
+        # The others were cancelled while they waited.
+        self._waiting = [each for each in self._waiting if not each[1].done()]
+        self.is_busy = bool(self._waiting)
+        if self._waiting:
+            first = min(self._waiting, key=itemgetter(0))
+            self._waiting.remove(first)
+            first[1].set_result(None)

@@ -58,6 +58,10 @@ class Devices:
     """What compiles for them: `jaxlib_alone` or `with_jax`."""
     distribution: Distribution = ONE_DEVICE
     """How programs are distributed over them."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Those of XLA that they need."""
+    notes: tuple[str, ...] = ()
+    """How a program that is compiled for them may differ on present devices."""
 
     @property
     def platform(self) -> str:

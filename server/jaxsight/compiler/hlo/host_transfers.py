@@ -24,63 +24,48 @@ def host_transfers(walked: Walk, kernels: Sequence[Kernel]) -> tuple[HostTransfe
         (unit.computation.name, unit.instruction.name): kernel.equations or kernel.feeds
         for unit, kernel in zip(walked.units, kernels, strict=True)
     }
-    return tuple(
-        transfer
-        for moving in walked.moving
-        for transfer in _moved(walked, moving, _Neighbours(moving.unit.computation, paths))
-    )
+    return tuple(transfer for moving in walked.moving for transfer in _moved(walked, moving, paths))
 
 
 _Paths = Mapping[tuple[str, str], tuple[str, ...]]
 """The equations of kernels, by the names of their computation and instruction."""
 
 
-class _Neighbours:
-    """The readers of each value of a computation, and the equations of its kernels."""
+def _nearest(
+    start: Instruction, computation: Computation, paths: _Paths, direction: str
+) -> tuple[str, ...]:
+    """Return the equations of the nearest kernels that read the result, or wrote the operand.
 
-    def __init__(self, computation: Computation, paths: _Paths) -> None:
-        self._computation = computation
-        self._paths = paths
+    Of a transfer to the host those that wrote it are tried first.
+    """
 
-    def users(self, instruction: Instruction) -> list[Instruction]:
-        """Return the instructions that read a result."""
-        return self._computation.users.get(instruction.name, [])
+    def users(instruction: Instruction) -> list[Instruction]:
+        return computation.users.get(instruction.name, [])
 
-    def nearest(self, start: Instruction, direction: str) -> tuple[str, ...]:
-        """Return the equations of the nearest kernels that read the result, or wrote the operand.
-
-        Of a transfer to the host those that wrote it are tried first.
-        """
-        steps = (self.users, self._computation.operands)
-        for step in reversed(steps) if direction == TO_HOST else steps:
-            waiting, visited = [start], {start.name}
-            while waiting and len(visited) < _FARTHEST:
-                near = [
-                    each
-                    for instruction in waiting
-                    for each in step(instruction)
-                    if each.name not in visited
-                ]
-                found = {path for each in near for path in self._equations(each)}
-                if found:
-                    return tuple(sorted(found, key=equation_order))
-                visited.update(each.name for each in near)
-                waiting = near
-        return ()
-
-    def _equations(self, instruction: Instruction) -> tuple[str, ...]:
-        if instruction.opcode in FREE:
-            return ()
-        key = self._computation.name, instruction.name
-        return self._paths.get(key) or instruction.equations
+    steps = (computation.operands, users) if direction == TO_HOST else (users, computation.operands)
+    for step in steps:
+        waiting, visited = [start], {start.name}
+        while waiting and len(visited) < _FARTHEST:
+            near = [each for at in waiting for each in step(at) if each.name not in visited]
+            found = {
+                path
+                for each in near
+                if each.opcode not in FREE
+                for path in paths.get((computation.name, each.name)) or each.equations
+            }
+            if found:
+                return tuple(sorted(found, key=equation_order))
+            visited.update(each.name for each in near)
+            waiting = near
+    return ()
 
 
-def _moved(walked: Walk, moving: Moving, near: _Neighbours) -> Iterator[HostTransfer]:
+def _moved(walked: Walk, moving: Moving, paths: _Paths) -> Iterator[HostTransfer]:
     unit, start = moving.unit, moving.unit.instruction
-    equations = _own(start, near, walked.module)
+    equations = _own(start, unit.computation, walked.module)
     overlaps = is_async(start, unit.computation, walked.module)
     for move in moving.moves:
-        feeds = () if equations else near.nearest(start, move.direction)
+        feeds = () if equations else _nearest(start, unit.computation, paths, move.direction)
         yield HostTransfer(
             start.name,
             move.direction,
@@ -99,9 +84,9 @@ def _moved(walked: Walk, moving: Moving, near: _Neighbours) -> Iterator[HostTran
         )
 
 
-def _own(start: Instruction, near: _Neighbours, module: HloModule) -> tuple[str, ...]:
+def _own(start: Instruction, computation: Computation, module: HloModule) -> tuple[str, ...]:
     """Return the equations of a transfer: those of its start, its end, or the moves within."""
-    ends = [each for each in near.users(start) if each.opcode.endswith("-done")]
+    ends = [u for u in computation.users.get(start.name, ()) if u.opcode.endswith("-done")]
     body = module.computation(start.calls)
     inside = body.instructions if body is not None else []
     inner = [each for each in inside if each.opcode != "parameter"]

@@ -51,12 +51,9 @@ from jaxsight.workers.results import Death, Reason, signal_name
 
 log = logging.getLogger(__name__)
 
-GRACE = 2.0
-"""Seconds that a cancelled compile may take in all, a choice: a process that replaces it imports
-JAX in 0.4 s, on a loaded machine in 2.1 s (`docs/performance.md`)."""
-_LEAST_GRACE = 0.1
-"""Seconds that every cancelled compile may still take, a choice: its result is cached, and most
-small compiles need less."""
+GRACE = 0.5
+"""Seconds that a cancelled compile may still take, a choice: its result is cached, and another
+process imports JAX in 0.4 s, on a loaded machine in 2.1 s (`docs/performance.md`)."""
 
 FOLDING = 15.0
 """Seconds of a compile that measures constant folding, a choice: folding for longer is a finding in
@@ -108,8 +105,6 @@ class _Job:
     urgency: Priority = Priority.PERSON
     id: int = 0
     """The request that the process works on; 0 while the job waits for its turn."""
-    begin: float = 0.0
-    """When the process was sent the request, as a time of the event loop."""
 
 
 class Compilers:
@@ -281,16 +276,13 @@ class Compilers:
     async def _give_up(self, worker: _Worker, job: _Job, task: asyncio.Task[object]) -> None:
         """End work that has no caller any more.
 
-        A compile that took longer than the start of a process will probably take that long again,
-        so it is better to replace its process.
+        A compile that goes on will probably take long, so it is better to replace its process.
         """
         if job.id == 0:
             task.cancel()
         elif (process := worker.process) is not None:
             process.send(Cancel(job.id))
-            spent = asyncio.get_running_loop().time() - job.begin
-            grace = max(GRACE - spent, _LEAST_GRACE)
-            done, _ = await asyncio.wait([task], timeout=grace)
+            done, _ = await asyncio.wait([task], timeout=GRACE)
             if done:
                 return
             task.cancel()
@@ -345,7 +337,7 @@ class Compilers:
             return NotCompiled(
                 numbered.id, "program", f"cannot send the program to the compiler: {error}"
             )
-        job.id, job.begin = numbered.id, asyncio.get_running_loop().time()
+        job.id = numbered.id
         process.busy()
         self.compiled += 1
         try:
