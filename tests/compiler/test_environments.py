@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,11 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from jaxsight.compiler import stand_ins
 from jaxsight.workers.compilation import installation
 from jaxsight.workers.compilation.environments import (
     CompilerEnvironment,
-    compiler_variables,
     installed,
 )
 from jaxsight.workers.compilation.installation import install
@@ -124,50 +121,12 @@ def test_a_pipe_in_the_place_of_the_lock_stops_nothing(home: Path) -> None:
         install("cuda", "0.12.0", sys.executable, lambda step, megabytes: None)
 
 
-def kept_stand_ins(cache: Path) -> dict[str, str]:
-    told = compiler_variables(CompilerEnvironment("cuda", sys.executable, "0.12.0", "folder"))
-    assert told.get(stand_ins.VARIABLE) == str(cache / "jaxsight" / "stand-ins")
-    folder = Path(told[stand_ins.VARIABLE])
-    return {
-        str(file.relative_to(folder)): f"{stat.S_IMODE(file.stat().st_mode):o}"
-        for file in sorted(folder.rglob("*"))
-        if file.is_file() and file.read_bytes() == stand_ins.FILES[str(file.relative_to(folder))]
-    }
-
-
-STAND_INS = {"bin/nvlink": "700", "bin/ptxas": "700", "nvvm/libdevice/libdevice.10.bc": "700"}
-
-
-def test_stand_ins_are_the_users_alone_and_mended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert kept_stand_ins(tmp_path) == STAND_INS
-    folder = tmp_path / "jaxsight" / "stand-ins"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    (folder / "bin" / "ptxas").write_text("#!/bin/sh\necho planted\n")
-    (folder / "bin" / "nvlink").unlink()
-    os.mkfifo(folder / "bin" / "nvlink")
-    assert kept_stand_ins(tmp_path) == STAND_INS
-
-
-def test_stand_ins_that_others_could_have_written_are_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    kept_stand_ins(tmp_path)
-    (tmp_path / "jaxsight" / "stand-ins" / "bin").chmod(0o777)
-    told = compiler_variables(CompilerEnvironment("cuda", sys.executable, "0.12.0", "folder"))
-    assert stand_ins.VARIABLE not in told
-
-
 def test_stand_ins_of_a_process_are_unpredictable_and_removed(tmp_path: Path) -> None:
     script = (
         "from jaxsight.compiler import stand_ins\nimport os\n"
         "print(stand_ins.folder(), oct(os.stat(stand_ins.folder()).st_mode)[-3:])"
     )
     environment = {**os.environ, "PYTHONPATH": str(SERVER), "TMPDIR": str(tmp_path)}
-    environment.pop(stand_ins.VARIABLE, None)
     command = [sys.executable, "-c", script]
     told = {
         subprocess.run(command, env=environment, text=True, check=True, capture_output=True).stdout

@@ -102,7 +102,10 @@ def test_flags_become_compiler_options() -> None:
         ("retraces>-1", "invalid number '-1'; expected a whole number, such as 10"),
         ("temp:64", "invalid check 'temp:64'; expected temp>BYTES"),
         ("kernels:cpu", "invalid check 'kernels:cpu'; expected kernels:TARGET>N"),
-        ("kernels:h100>3", "unknown target 'h100'; did you mean cuda:h100?"),
+        (
+            "kernels:cuda:h10>3",
+            "unknown target 'cuda:h10'; did you mean cuda:h100 or cuda:a10 or cuda:v100?",
+        ),
         (
             "hlo:ssh://there/cpu:x",
             "unsupported target 'ssh://there/cpu'; expected one without a host",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -109,7 +108,6 @@ def test_a_guardian_that_was_stopped_before_it_ran_ends_with_the_server(tmp_path
             assert time.monotonic() < deadline
             time.sleep(0.01)
             below = parent.children()
-        parent.suspend()  # it would continue a guardian that is starting
         below[0].suspend()
         while below[0].status() != psutil.STATUS_STOPPED:
             time.sleep(0.01)
@@ -153,45 +151,6 @@ def test_a_guardian_that_is_killed_takes_its_tracer_along() -> None:
             if left.is_running() and left.name() == "sleep":
                 left.kill()
         assert [each for each in alive if each.name() != "sleep"] == []
-
-
-def test_folders_of_guardians_that_were_killed_are_deleted(tmp_path: Path) -> None:
-    def start() -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(SERVER), "hang"],
-            env={**os.environ, "TMPDIR": str(tmp_path)},
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    with start() as killed:
-        assert killed.stdout is not None
-        killed.stdout.readline()
-        below = psutil.Process(killed.pid).children(recursive=True)
-        for guardian in psutil.Process(killed.pid).children():
-            guardian.kill()
-        killed.kill()
-        for each in below:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                each.kill()
-    abandoned = {*tmp_path.iterdir()}
-    assert abandoned
-    for folder in abandoned:
-        os.utime(folder, (1, 1))
-    with start() as server:
-        assert server.stdout is not None
-        server.stdout.readline()
-        held = {*tmp_path.iterdir()}
-        assert held.isdisjoint(abandoned)
-        for folder in held:
-            os.utime(folder, (1, 1))
-        with start() as other:
-            assert other.stdout is not None
-            other.stdout.readline()
-            assert held < {*tmp_path.iterdir()}
-            other.kill()
-        server.kill()
 
 
 def test_the_tracer_does_not_inherit_the_socket_to_the_server() -> None:

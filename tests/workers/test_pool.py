@@ -51,12 +51,12 @@ async def test_the_first_spare_does_not_start_between_the_first_answers() -> Non
         return cast(TracerProcess, started[-1])
 
     ignore = lambda *_: None
-    pool = Pool("python", spawn, spare=True, on_status=ignore, on_death=ignore, on_spare=ignore)
+    pool = Pool("python", spawn, spare=True, on_status=ignore, on_death=ignore)
     pool.ensure_active()
-    pool.paused.clear()
+    pool.is_paused = False
     started[0].greet()
     await settled()
-    pool.paused.set()
+    pool.is_paused = True
     pool.use_pause()
     await settled()
     assert len(started) == 1

@@ -16,8 +16,7 @@ import pytest
 
 from jaxsight.text.units import MIB
 from jaxsight.wire.chunks import Chunk
-from jaxsight.wire.messages.inputs import RUN, DryCall, EntryPoint
-from jaxsight.wire.messages.replies import Failed, Listing, Stage, Traced
+from jaxsight.wire.messages.replies import Failed, Listing, Traced
 from jaxsight.wire.messages.requests import NEW, Show, Trace
 from jaxsight.workers.limits import Limits
 from jaxsight.workers.request_queue import Haste
@@ -215,43 +214,6 @@ async def test_a_guardian_that_is_stopped_holds_nothing_up(make: Make, how: str)
         await pid_of(tracers)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="processes are not stopped there")
-async def test_a_tracer_that_is_stopped_goes_on(make: Make) -> None:
-    tracers = make()
-    first, spare = await warm(tracers)
-    for pid in (first, spare):
-        psutil.Process(pid).suspend()
-    async with asyncio.timeout(20):
-        assert await pid_of(tracers) == first
-
-
-@pytest.mark.skipif(os.name == "nt", reason="processes are not stopped there")
-async def test_a_guardian_that_is_stopped_before_it_starts_its_tracer_goes_on(make: Make) -> None:
-    tracers = make(spare=False)
-    request = asyncio.create_task(ask(tracers, "answer"))
-    await until(lambda: bool(psutil.Process().children()))
-    for guardian in psutil.Process().children():
-        guardian.suspend()
-    async with asyncio.timeout(20):
-        assert isinstance(await request, Traced)
-
-
-async def test_a_spare_makes_the_imports_of_installed_packages_in_advance(
-    make: Make, tmp_path: Path
-) -> None:
-    (tmp_path / "mine.py").touch()
-    texts = ("import numpy as np", "from a.b import c, d", "import mine", "from . import x", "f()")
-    chunks = tuple(Chunk(f"{n:016}", "key", text) for n, text in enumerate(texts))
-    tracers = make()
-    first, _ = await warm(tracers)
-    request = replace(trace(tracers, "answer"), chunks=chunks, root=str(tmp_path))
-    await tracers.ask(request)
-    os.kill(first, signal.SIGKILL)
-    answer = await ask(tracers, "imports")
-    assert isinstance(answer, Traced)
-    assert answer.jaxpr == "['import numpy as np', 'from a.b import c, d']"
-
-
 async def test_a_spare_that_dies_is_replaced(make: Make) -> None:
     tracers = make()
     first, spare = await warm(tracers)
@@ -374,47 +336,6 @@ async def test_a_cancelled_request_that_waits_is_dropped(make: Make) -> None:
     assert second.cancelled()
 
 
-async def test_a_program_gives_way_to_a_person_and_runs_again_after_that(make: Make) -> None:
-    tracers = make(spare=False)
-    begun = asyncio.Event()
-    dry_call = DryCall(EntryPoint("main.py", "main"), RUN)
-    program = replace(trace(tracers, "program until cancelled"), dry_call=dry_call)
-    reached: list[str] = []
-
-    def on_stage(stage: Stage) -> None:
-        reached.append(stage.stage)
-        if stage.stage == "inputs":
-            begun.set()
-
-    running = asyncio.create_task(tracers.ask(program, priority=Priority.SCREEN, on_stage=on_stage))
-    await begun.wait()
-    background = asyncio.create_task(ask(tracers, "answer", priority=Priority.BACKGROUND))
-    await asyncio.sleep(0)
-    assert isinstance(await ask(tracers, "answer"), Traced)
-    assert not running.done()
-    assert not background.done()
-    assert isinstance(await running, Traced)
-    assert reached == ["execute", "inputs"] * 2
-    assert isinstance(await background, Traced)
-
-
-async def test_a_program_that_a_person_waits_for_does_not_give_way(make: Make) -> None:
-    tracers = make(spare=False)
-    begun, haste = asyncio.Event(), Haste(Priority.BACKGROUND)
-    dry_call = DryCall(EntryPoint("main.py", "main"), RUN)
-    program = replace(trace(tracers, "program until cancelled"), dry_call=dry_call)
-    running = asyncio.create_task(
-        tracers.ask(program, priority=haste, on_stage=lambda stage: begun.set())
-    )
-    await begun.wait()
-    haste.rise(Priority.PERSON)
-    other = asyncio.create_task(ask(tracers, "answer"))
-    await asyncio.sleep(0.2)
-    assert not other.done()
-    running.cancel()
-    assert isinstance(await other, Traced)
-
-
 async def test_a_request_that_ignores_its_cancellation_costs_the_tracer_once_another_waits(
     make: Make,
 ) -> None:
@@ -457,38 +378,24 @@ async def test_the_texts_of_a_request_are_given_to_every_tracer(make: Make) -> N
     ]
 
 
-async def test_a_file_that_keeps_killing_is_paused_and_others_are_not(make: Make) -> None:
+async def test_what_has_killed_a_tracer_is_not_run_again(make: Make) -> None:
     tracers = make()
-    for status in range(1, 6):
-        outcome = await ask(tracers, f"exit {status}")
-        assert isinstance(outcome, Died)
-        assert not outcome.repeated
+    first = await ask(tracers, "exit 1")
+    assert isinstance(first, Died)
+    assert not first.repeated
     before = await pid_of(tracers)
-    paused = await ask(tracers, "exit 6")
-    assert isinstance(paused, Died)
-    assert paused.message.endswith("exited the process with status 5")
-    assert paused.notes == ("it will not run again until the code changes",)
-    assert await pid_of(tracers) == before
-    await tracers.restart()
     again = await ask(tracers, "exit 1")
     assert isinstance(again, Died)
-    assert not again.repeated
-
-
-async def test_a_changed_text_of_a_paused_file_is_tried_again(make: Make) -> None:
-    tracers = make()
-    for status in range(1, 6):
-        await ask(tracers, f"exit {status}")
-
-    async def changed_is_answered() -> bool:
-        return isinstance(await ask(tracers, "answer"), Traced)
-
-    async with asyncio.timeout(PATIENCE):
-        while not await changed_is_answered():  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-    outcome = await ask(tracers, "exit 6")
-    assert isinstance(outcome, Died)
-    assert not outcome.repeated
+    assert again.message.endswith("exited the process with status 1")
+    assert again.notes == ("it will not run again until the code changes",)
+    assert await pid_of(tracers) == before
+    changed = await ask(tracers, "exit 2")
+    assert isinstance(changed, Died)
+    assert not changed.repeated
+    await tracers.restart()
+    restarted = await ask(tracers, "exit 1")
+    assert isinstance(restarted, Died)
+    assert not restarted.repeated
 
 
 async def test_a_tracer_broken_from_within_is_replaced_when_that_shows(make: Make) -> None:
@@ -715,15 +622,16 @@ async def test_a_spare_that_ran_past_takes_over_later(make: Make) -> None:
     assert await pid_of(tracers) == int(passed.jaxpr)
 
 
-async def test_a_paused_file_runs_again_after_a_while_once_files_have_changed(make: Make) -> None:
+async def test_what_others_may_have_killed_is_tried_a_few_times(make: Make) -> None:
     tracers = make()
     for _ in range(5):
-        await ask(tracers, "suicide")
+        outcome = await ask(tracers, "suicide")
+        assert isinstance(outcome, Died)
+        assert not outcome.repeated
     outcome = await ask(tracers, "suicide")
     assert isinstance(outcome, Died)
     assert outcome.repeated
-    tracers.retry(data=False)
-    async with asyncio.timeout(PATIENCE):
-        while isinstance(outcome, Died) and outcome.repeated:
-            await asyncio.sleep(0.05)
-            outcome = await ask(tracers, "suicide")
+    tracers.retry()
+    outcome = await ask(tracers, "suicide")
+    assert isinstance(outcome, Died)
+    assert not outcome.repeated

@@ -11,7 +11,7 @@ from typing import Self
 from jaxsight.compiler import stand_ins
 from jaxsight.targets.chips import Gpu
 from jaxsight.targets.target import parse
-from jaxsight.workers.compilation.environments import CompilerEnvironment, compiler_variables
+from jaxsight.workers.compilation.environments import CompilerEnvironment, variables
 from tools.perf.editor import ENVIRONMENT
 from tools.perf.programs import Program
 
@@ -97,9 +97,9 @@ class WarmJax:
             chip = parse("cuda:h100").chip
             assert isinstance(chip, Gpu)
             command = [ahead.python, "-c", _WARM_AHEAD, program.text, program.function]
-            variables = compiler_variables(ahead)
-            command += [chip.specification(), variables[stand_ins.VARIABLE], str(devices)]
-            environment = {**ENVIRONMENT, **variables, "JAX_NUM_CPU_DEVICES": str(devices)}
+            command += [chip.specification(), stand_ins.folder(), str(devices)]
+            added = {**variables(ahead.platform), "JAX_NUM_CPU_DEVICES": str(devices)}
+            environment = {**ENVIRONMENT, **added}
             environment.pop("PYTHONPATH", None)
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment

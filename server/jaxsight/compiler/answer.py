@@ -7,7 +7,6 @@ import binascii
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from jaxsight.compiler import attempts, devices
@@ -57,26 +56,19 @@ def answer(
         options, target = dict(request.options), parse(request.target)
         compiled, differences = attempts.compile(program, prepared, options, target, attempt)
         seconds = time.perf_counter() - begin
-        described = _described(request, prepared, compiled, differences, seconds)
-        if request.runs is None:
-            return described
-        from jaxsight.compiler.running import run
-
-        measured = run(request, program, prepared, described.graph, request.runs)
-        return replace(described, measured=measured)
+        return _described(request, prepared, compiled, differences, seconds)
     except xla.NotCompilable as error:
         return NotCompiled(request.id, error.kind, str(error))
 
 
 def _described(
     request: Compile,
-    prepared: devices.Prepared,
+    of: xla.Devices,
     compiled: xla.Compilation,
     differences: tuple[str, ...],
     seconds: float,
 ) -> Compiled:
     """Return what XLA's texts and figures say of a program that took `seconds` to compile."""
-    of = prepared.devices
     how = ON_DEVICE if of.here else AHEAD_OF_TIME
     if of.here and of.platform == "cpu" and of.distribution.devices > 1:
         how = SIMULATED
@@ -88,7 +80,6 @@ def _described(
         constants=request.constants,
         barriers=request.barriers,
         platform=target.platform,
-        capability=target.capability,
         trips=dict(request.trips),
         communicates=request.communicates,
         meshes=meshes,
@@ -108,20 +99,12 @@ def _described(
         platform=of.platform_version,
         device_kind=of.kind,
         aliases=aliases(compiled.hlo),
-        notes=(*_notes(prepared.notes, graph), *differences),
+        notes=(*_notes(of.notes, graph), *differences),
         is_complete=compiled.is_complete,
         devices=of.distribution.devices,
         shardings=shardings.read(compiled.unpartitioned, meshes) if compiled.unpartitioned else (),
         rematerialized=shardings.rematerialized(compiled.log),
     )
-
-
-_LARGE_SORT = 80_000
-_NARROW_SORT = 512
-"""Above `_LARGE_SORT` bytes (22,000 elements of 32 bits are more), or `_NARROW_SORT` elements
-of 16 bits or fewer, XLA uses CUB for sorts of one key and at most one value
-(`IsCubSortFasterOnH100`, `IsCubCompatibleSort` in `xla/backends/gpu/transforms/sort_rewriter.cc`).
-"""
 
 
 def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
@@ -140,9 +123,5 @@ def _may_be_cubs(kernel: Kernel) -> bool:
     is_own = kernel.ends_because == "sort" and "sort" in kernel.title and not kernel.workspace
     if not is_own or len(kernel.inputs) > 2:
         return False
-    arrays = [(value.bytes, math.prod(sizes(value))) for value in kernel.inputs]
-    if devices.sorts_with_cub(xla.JAXLIB):
-        return any(count > devices.LONGEST_CUB_SORT for _, count in arrays)
-    return any(
-        size > _LARGE_SORT or (count > _NARROW_SORT and size <= 2 * count) for size, count in arrays
-    )
+    longest = max((math.prod(sizes(value)) for value in kernel.inputs), default=0)
+    return not devices.sorts_with_cub(xla.JAXLIB) or longest > devices.LONGEST_CUB_SORT

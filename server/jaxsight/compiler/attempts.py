@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 
 from jaxsight.compiler.compat import xla
-from jaxsight.compiler.devices import Prepared
 from jaxsight.targets.own import busy
 from jaxsight.targets.target import Target, recognized
 
@@ -33,7 +32,7 @@ Compile = Callable[[bytes, xla.Devices, Mapping[str, str | bool]], xla.Compilati
 
 def compile(
     program: bytes,
-    devices: Prepared,
+    devices: xla.Devices,
     options: Mapping[str, str],
     target: Target,
     attempt: Compile = xla.compile,
@@ -51,7 +50,7 @@ def compile(
     except xla.NotCompilable as error:
         if target.is_own and (why := busy.problem(str(error))):
             raise xla.NotCompilable("busy", why) from error
-        target = recognized(target, devices.devices.kind)
+        target = recognized(target, devices.kind)
         words = explained(str(error), target)
         if _MOSAIC_FAILED in words and _MOSAIC in program and target.capability:
             words = (
@@ -63,17 +62,17 @@ def compile(
 
 
 def _tried(
-    program: bytes, devices: Prepared, options: Mapping[str, str | bool], attempt: Compile
+    program: bytes, devices: xla.Devices, options: Mapping[str, str | bool], attempt: Compile
 ) -> tuple[xla.Compilation, tuple[str, ...]]:
     try:
-        return attempt(program, devices.devices, options), ()
+        return attempt(program, devices, options), ()
     except xla.NotCompilable as error:
         message = str(error)
         is_internal = error.kind == "xla" and "INTERNAL" in message
         if not (is_internal and _TRITON_FAILS.search(message)) or _TRITON_MATMULS in options:
             raise
         try:
-            compiled = attempt(program, devices.devices, {**options, _TRITON_MATMULS: False})
+            compiled = attempt(program, devices, {**options, _TRITON_MATMULS: False})
         except xla.NotCompilable:
             raise error from None
         words = message.partition("INTERNAL: ")[2] or message

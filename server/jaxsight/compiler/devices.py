@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 
 from jaxsight.compiler import stand_ins
@@ -21,30 +20,19 @@ SORTS = "large sorts use XLA's own kernels; on the device, XLA may use NVIDIA's 
 SCRATCH = "the scratch memory of CUB's sorts is XLA's estimate, at most a few percent too high"
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Devices with their options for XLA, and notes on differences from present devices."""
-
-    devices: xla.Devices
-    options: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
-def devices(name: str, distribution: Distribution) -> Prepared:
+def devices(name: str, distribution: Distribution) -> xla.Devices:
     """Return the devices of a target for a program.
 
     Raises:
         Refused: there are too few such devices, they are busy, or their plugin is not installed.
     """
-    prepared = _devices(name, distribution.devices)
-    chosen = prepared.devices.devices[: distribution.devices]
-    return replace(
-        prepared, devices=replace(prepared.devices, devices=chosen, distribution=distribution)
-    )
+    found = _devices(name, distribution.devices)
+    chosen = found.devices[: distribution.devices]
+    return replace(found, devices=chosen, distribution=distribution)
 
 
 @cache
-def _devices(name: str, count: int) -> Prepared:
+def _devices(name: str, count: int) -> xla.Devices:
     try:
         target = parse(name)
     except UnknownTarget as error:
@@ -57,11 +45,8 @@ def _devices(name: str, count: int) -> Prepared:
                 sorts = sorts_with_cub(xla.JAXLIB)
                 specification = _with_cub(gpu) if sorts else gpu.specification()
                 described = xla.described("cuda", topology=topology, target_config=specification)
-                return Prepared(
-                    described,
-                    {"xla_gpu_cuda_data_dir": stand_ins.folder()},
-                    (GUESSED, SORTS, SCRATCH),
-                )
+                options = {"xla_gpu_cuda_data_dir": stand_ins.folder()}
+                return replace(described, options=options, notes=(GUESSED, SORTS, SCRATCH))
             case Tpu() as tpu:
                 is_whole = count == target.devices
                 topology = target.topology if is_whole else tpu.slice_for(count)
@@ -69,9 +54,9 @@ def _devices(name: str, count: int) -> Prepared:
                 # libtpu refuses some programs for a part of a slice.
                 part = f"compiled for a slice of {topology}: the program spans {count} devices of"
                 notes = (f"{part} {target.devices}",) if target.topology and not is_whole else ()
-                return Prepared(described, notes=notes)
+                return replace(described, notes=notes)
             case None:
-                return Prepared(xla.local(target.platform, count))
+                return xla.local(target.platform, count)
     except xla.NoDevice as error:
         if target.is_own and (why := busy.problem(str(error))):
             raise xla.NotCompilable("busy", why) from error

@@ -3,22 +3,17 @@
 XLA requires them to compile for a GPU (`assemble_compilation_provider.cc` in its stream_executor).
 It has the optimized HLO before it calls them, and their output is never run: no machine that
 compiles for a GPU without having one needs NVIDIA's programs.
-They are programs that a compiler starts, so nobody but the user may write to their folder: the
-server stores them in the user's cache folder and passes its path in `VARIABLE`; a compiler without
-this variable (on another machine, or without a home folder) creates a temporary folder and removes
-it when it exits.
+They are programs that a compiler starts, so nobody but the user may write to their folder: a
+compiler creates a temporary one, and removes it when it exits. If it is killed, its guardian does.
 """
 
 from __future__ import annotations
 
 import atexit
-import os
 import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
-
-VARIABLE = "JAXSIGHT_STAND_INS"
 
 # Answers `--version` like the real program, and creates the output file.
 _PROGRAM = b"""\
@@ -39,9 +34,7 @@ FILES = {"bin/ptxas": _PROGRAM, "bin/nvlink": _PROGRAM, "nvvm/libdevice/libdevic
 
 @cache
 def folder() -> str:
-    """Return the folder with the files: the server's, or one of this process alone."""
-    if of_server := os.environ.get(VARIABLE):
-        return of_server
+    """Return a folder of this process alone with the files."""
     own = Path(tempfile.mkdtemp(prefix="jaxsight-"))
     atexit.register(remove)
     for name, content in FILES.items():
@@ -54,5 +47,5 @@ def folder() -> str:
 
 def remove() -> None:
     """Delete the temporary folder, also on exits without `atexit`."""
-    if folder.cache_info().currsize and folder() != os.environ.get(VARIABLE):
+    if folder.cache_info().currsize:
         shutil.rmtree(folder(), ignore_errors=True)

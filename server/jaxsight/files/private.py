@@ -123,14 +123,14 @@ def store(path: Path, label: str, payload: bytes, mode: int = 0o600) -> bool:
     return True
 
 
-def write(path: Path, content: bytes, *, executable: bool = False) -> None:
+def write(path: Path, content: bytes) -> None:
     """Write a file without a digest to one of our folders, atomically.
 
     Raises:
         OSError: others may write in the folder, or the file cannot be written.
     """
     secure(path.parent)
-    replace(path, content, 0o700 if executable else 0o600)
+    replace(path, content, 0o600)
 
 
 @contextlib.contextmanager

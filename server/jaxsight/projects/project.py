@@ -402,10 +402,10 @@ class Project:
         """The environment variables that the settings define."""
         return {"JAX_PLATFORMS": self.settings.platform} if self.settings.platform else {}
 
-    def retry(self, *, data: bool) -> None:
-        """Try files again that ended their tracers."""
+    def retry(self) -> None:
+        """Try again what ended tracers."""
         if self._tracers is not None:
-            self._tracers.retry(data=data)
+            self._tracers.retry()
 
     async def restart(self) -> None:
         if self._tracers is not None:

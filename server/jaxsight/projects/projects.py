@@ -258,10 +258,10 @@ class Projects:
         document = self.documents.get(path)
         return document.line_of(chunk) if document is not None else None
 
-    def retry(self, *, data: bool) -> None:
-        """Try again what may end otherwise now: files on disk have changed."""
+    def retry(self) -> None:
+        """Try again what may end otherwise now: data on disk has changed."""
         for project in self._projects.values():
-            project.retry(data=data)
+            project.retry()
 
     async def restart(self, root: str | None) -> None:
         chosen = [p for p in self._projects.values() if root is None or p.root == root]

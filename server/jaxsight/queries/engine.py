@@ -102,7 +102,7 @@ class Engine:
         self.proposals = Proposals(projects, documents, choices, memory, aside)
         self.waiting = Waiting(projects.events)
         self.rules = RuleLoader(turns)
-        self.measurements = Measurements(projects, choices, memory, self.programs)
+        self.measurements = Measurements(projects, choices, memory)
         self.profiles = OpenProfiles()
 
     @property
@@ -146,7 +146,8 @@ class Engine:
             document.rejected = {}
         self.traces.cache.retry()
         self.dry_runs.retry()
-        self.projects.retry(data=data)
+        if data:
+            self.projects.retry()
 
     def outdate(self) -> None:
         """Drop all answers: settings, interpreters or decisions changed, or the user restarts."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import ast
 from ast import copy_location
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
 from jaxsight.rewriting import nodes
 from jaxsight.rewriting.nodes import assign, name, own_nodes
-from jaxsight.text.names import bound_in_scope
 
 TEST = "__jaxsight_test__"
 """The variable with the value of a condition."""
@@ -40,7 +39,7 @@ class BranchPlace:
     @classmethod
     def within(cls, function: nodes.Function) -> Self:
         """Return the place of a function's first statements."""
-        branching = (n for n in own_nodes(function.body) if isinstance(n, ast.If | ast.Match))
+        branching = (n for n in own_nodes(function.body) if isinstance(n, ast.If))
         inside = (each for node in branching for each in own_nodes([node]))
         may_return = any(isinstance(each, ast.Return) for each in inside)
         return cls(may_return=may_return, in_function=True)
@@ -54,16 +53,12 @@ class BranchPlace:
         return ast.Return(self.leaving("return", value) if self.may_return else value)
 
 
-_Branch = tuple[str, list[ast.stmt], list[str]]
-"""Its condition, its body, and the names that its pattern binds."""
-
-
 class Forking:
     """A statement whose branches run one after another, each if it is to run."""
 
     def __init__(
         self,
-        node: ast.If | ast.Match,
+        node: ast.If,
         names: list[str],
         roots: list[str],
         place: BranchPlace,
@@ -80,7 +75,6 @@ class Forking:
         """
         self._node, self._names, self._roots, self._place = node, names, roots, place
         self._fork = f"__jaxsight_fork_{number}__"
-        self._branches = _branches(node)
         self._leaves = {type(each) for each in own_nodes([node])}
 
     def statements(self) -> list[ast.stmt]:
@@ -88,35 +82,23 @@ class Forking:
 
         No node is in it twice, as its lines are moved later.
         """
-        node, fork = self._node, self._fork
-        test = node.test if isinstance(node, ast.If) else node.subject
-        made = [tested(test, node), assign(self._opened(test), fork)]
-        if isinstance(node, ast.Match):
-            is_known = ast.UnaryOp(ast.Not(), self._of("forks"))
-            made.append(ast.If(is_known, [self._matched(node)], []))
-        for index, (_, body, captures) in enumerate(self._branches):
-            unknown = (assign(nodes.runtime("unknown"), each) for each in captures)
-            before = [*(self._restored() if index else ()), *unknown]
-            entered: list[ast.stmt] = [ast.If(self._of("forks"), before, [])] if before else []
-            running = ast.With([ast.withitem(name(fork))], body or [ast.Pass()])
-            made.append(ast.If(nodes.call(self._of("enters"), index), [*entered, running], []))
+        node = self._node
+        text = ast.unparse(node.test)
+        conditions = (f"`{text}`", f"not `{text}`")
+        made = [tested(node.test, node), assign(self._opened(conditions), self._fork)]
+        for index, body in enumerate((node.body, node.orelse)):
+            if index and self._names:
+                made.append(ast.If(self._of("forks"), [*self._restored()], []))
+            running = ast.With([ast.withitem(name(self._fork))], body or [ast.Pass()])
+            made.append(ast.If(nodes.call(self._of("enters"), index), [running], []))
         end = [ast.Expr(nodes.call(self._of("end"))), *self._restored(), *self._left()]
         return [copy_location(each, node) for each in (*made, ast.If(self._of("forks"), end, []))]
 
-    def _opened(self, test: ast.expr) -> ast.expr:
+    def _opened(self, conditions: Iterable[str]) -> ast.expr:
         place = self._place.loop, self._place.tried
-        conditions = [condition for condition, _, _ in self._branches]
         names = map(nodes.constants, (conditions, self._names, self._roots))
-        method = "fork" if isinstance(self._node, ast.If) else "cases"
-        return copy_location(nodes.dry(method, name(TEST), *names, nodes.constants(place)), test)
-
-    def _matched(self, node: ast.Match) -> ast.stmt:
-        """Return a `match` that only says which of its branches runs."""
-        cases = [
-            ast.match_case(c.pattern, c.guard, [assign(nodes.dry("case", index), self._fork)])
-            for index, c in enumerate(node.cases)
-        ]
-        return ast.Match(name(TEST), cases)
+        opened = nodes.dry("fork", name(TEST), *names, nodes.constants(place))
+        return copy_location(opened, self._node.test)
 
     def _restored(self) -> Iterator[ast.stmt]:
         """Yield statements that give the variables their values in a fork, or none."""
@@ -155,20 +137,3 @@ def is_movable(node: ast.expr) -> bool:
         isinstance(n, _UNMOVABLE) or (isinstance(n, ast.Name) and n.id in _NOT_MOVED)
         for n in ast.walk(node)
     )
-
-
-def _branches(node: ast.If | ast.Match) -> list[_Branch]:
-    """Return the branches of a statement; of a `match`, also the one that no pattern matches."""
-    if isinstance(node, ast.If):
-        text = ast.unparse(node.test)
-        return [(f"`{text}`", node.body, []), (f"not `{text}`", node.orelse, [])]
-    text = ast.unparse(node.subject)
-    branches: list[_Branch] = [
-        (f"`{text}` is `{ast.unparse(c.pattern)}`", c.body, sorted({*bound_in_scope(c.pattern)}))
-        for c in node.cases
-    ]
-    match node.cases[-1]:
-        case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
-            return branches
-        case _:
-            return [*branches, (f"`{text}` is none of these", [], [])]

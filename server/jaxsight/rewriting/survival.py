@@ -75,7 +75,7 @@ class SurvivalRewriter(Rewriter):
         """Yield what a statement becomes that may have branches, or leave one."""
         place = self._place
         match node:
-            case ast.If() | ast.Match():
+            case ast.If():
                 yield from self.forked(node)
             case ast.Return():
                 with self.within(_survives=True):
@@ -123,6 +123,10 @@ class SurvivalRewriter(Rewriter):
                 yield from self.loop(node)
             case ast.With():
                 yield self.context(node)
+            case ast.Match():
+                self.visit(node)
+                node.subject = _dry(node.subject, "certain", node.subject)
+                yield self.handled(node, [node])
             case ast.Assign(targets=[ast.Name(id=target)]) if target in _read_and_bound(node):
                 self.visit(node)
                 node.value = _dry(node, "updated", node.value, thunk(name(target)))
@@ -205,7 +209,7 @@ class SurvivalRewriter(Rewriter):
         with self.within(_survives=survives, _place=BranchPlace()):
             return super().visit_ClassDef(node)
 
-    def forked(self, node: ast.If | ast.Match) -> Iterator[ast.stmt]:
+    def forked(self, node: ast.If) -> Iterator[ast.stmt]:
         """Yield a statement whose branches run one after another, each if it is to run."""
         stored, roots = _stored(node), _changed(node)
         names = stored | {n for n in roots if n in self._own or not self._in_function}
@@ -225,19 +229,11 @@ class SurvivalRewriter(Rewriter):
             node.orelse[:] = self.block(node.orelse)
         return node
 
-    def visit_Match(self, node: ast.Match) -> ast.AST:
-        with self.within(_survives=self._survives or self._place.tried > 0):
-            node.subject = self.visit(node.subject)
-        for case in node.cases:
-            self.visit(case)
-        return node
-
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
         if node.guard is not None:
             with self.within(_survives=False):
                 node.guard = self.visit(node.guard)
-        with self.within(_place=replace(self._place, in_branch=True)):
-            node.body[:] = self.block(node.body)
+        node.body[:] = self.block(node.body)
         return node
 
     def loop(self, node: _Loop) -> Iterator[ast.stmt]:

@@ -130,8 +130,8 @@ class Target:
 def parse(text: str) -> Target:
     """Return the target of a name.
 
-    Names are e.g. `cpu`, `cuda`, `cuda:h100`, `tpu:v5e`, `rocm:mi300x`, `ssh://HOST`,
-    `ssh://HOST/cuda:h100`; with a number of devices `cpu:8`, `cuda:h100x8`, `tpu:v5e:4x4`.
+    Names are e.g. `cpu`, `cuda`, `cuda:h100`, `tpu:v5e`, `ssh://HOST`, `ssh://HOST/cuda:h100`; with
+    a number of devices `cpu:8`, `cuda:h100x8`, `tpu:v5e:4x4`. A chip may be without its platform.
 
     Raises:
         UnknownTarget: no target has this name; `help` has the nearest ones.
@@ -150,39 +150,27 @@ def parse(text: str) -> Target:
             )
         return replace(inner, name=f"ssh://{host}/{inner.name}", host=host)
     platform, _, chip = wanted.lower().partition(":")
-    if platform == "gpu":
-        platform = "cuda"
-    if not chip and platform in ("cpu", "cuda", "rocm", "tpu"):
+    platform = "cuda" if platform == "gpu" else platform
+    if platform not in ("cpu", "cuda", "rocm", "tpu"):
+        platform, chip = "", wanted.lower()
+    elif not chip:
         return Target(platform, platform, is_own=True)
-    if chip.isdecimal() and platform in ("cpu", "cuda", "rocm", "tpu"):
+    elif chip.isdecimal():
         return Target(f"{platform}:{int(chip)}", platform, devices=_count(text, chip), is_own=True)
     gpu, count = GPUS.get(chip), ""
     if gpu is None and (counted := _COUNTED.fullmatch(chip)) is not None:
         gpu, count = GPUS.get(counted[1]), counted[2]
-    if gpu is not None and gpu.platform == platform:
+    if gpu is not None and platform in ("", gpu.platform):
         devices = _count(text, count) if count else 0
-        name = f"{platform}:{gpu.name}{f'x{devices}' if devices else ''}"
-        return Target(name, platform, gpu, devices=devices)
-    if platform == "tpu" and (found := _tpu(text, chip)) is not None:
+        name = f"{gpu.platform}:{gpu.name}{f'x{devices}' if devices else ''}"
+        return Target(name, gpu.platform, gpu, devices=devices)
+    if platform in ("", "tpu") and (found := _tpu(text, chip)) is not None:
         return found
-    if full := _with_platform(wanted.lower()):
-        raise UnknownTarget(f"unknown target {_shown(text)}", f"did you mean {full}?")
     short = {name.rpartition(":")[2]: name for name in names()}
     near_names = difflib.get_close_matches(wanted.lower(), [*names(), *short])
     near = list(dict.fromkeys(short.get(name, name) for name in near_names))
     hint = f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(names())}"
     raise UnknownTarget(f"unknown target {_shown(text)}", hint)
-
-
-def parse_short(text: str) -> Target:
-    """Return the target of a name, whose platform may be missing if it names a chip.
-
-    Names are those of `parse`, and e.g. `h100`, `h100x8`, `v5e:4x4`.
-
-    Raises:
-        UnknownTarget: no target has this name.
-    """
-    return parse(_with_platform(text.strip().lower()) or text)
 
 
 def counted(target: Target, devices: int) -> str:
@@ -206,18 +194,6 @@ def recognized(target: Target, device_kind: str) -> Target:
     if not target.is_own or target.platform == CPU or not device_kind:
         return target
     return replace(target, device_kind=device_kind, chip=chip_of_kind(device_kind))
-
-
-def _with_platform(wanted: str) -> str:
-    """Return a name that begins with a chip, with the chip's platform; empty for other names."""
-    chip = wanted.partition(":")[0]
-    if _tpu_name(chip) in TPUS:
-        return f"tpu:{wanted}"
-    counted = _COUNTED.fullmatch(chip)
-    for name in (chip, counted[1] if counted else ""):
-        if (gpu := GPUS.get(name)) is not None:
-            return f"{gpu.platform}:{wanted}"
-    return ""
 
 
 def _tpu(text: str, chip: str) -> Target | None:

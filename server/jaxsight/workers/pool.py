@@ -7,7 +7,6 @@ It must notice every death, and must not start processes too fast in a broken en
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import time
@@ -37,12 +36,10 @@ REFUSED_PAUSE = 10.0
 """Seconds until another attempt with an environment that cannot trace, a choice: the user may have
 installed JAX, and an attempt starts a Python."""
 
-SPARE_QUIET = 0.5
-"""Seconds without a request after which a spare starts, a choice: its imports would slow down the
-first answers, and the compilers that they start."""
 SPARE_DELAY = 2.0
-"""Seconds after which a spare starts in any case, a choice: without one, a crash costs the start of
-a tracer (`kill -9` in `docs/performance.md`: 41 ms with a spare)."""
+"""Seconds after which the first spare starts, a choice: its imports would slow down the first
+answers, and the compilers that they start. Without one, a crash costs the start of a tracer (`kill
+-9` in `docs/performance.md`: 41 ms with a spare)."""
 
 RECYCLE_AFTER = 5000
 """Answers after which the spare replaces an idle tracer, a choice: hours of typing. JAX's caches
@@ -67,8 +64,10 @@ class PooledTracer:
     warm_size: int = 0
     overlays: Mapping[str, str] = field(default_factory=dict)
     """The texts of open files that were sent to it, by path."""
+    is_lent: bool = False
+    """Whether it is a spare that runs a request, and so cannot take over."""
     traced: set[int] = field(default_factory=set)
-    """The ids of the traces that it made while it was borrowed as a spare."""
+    """The ids of the traces that it made while it was lent."""
     imported: dict[str, Version] = field(default_factory=dict)
     """The project's files that were imported in it, as they were last."""
 
@@ -114,7 +113,6 @@ class Pool:
         spare: bool,
         on_status: Callable[[TracerStatus], None],
         on_death: Callable[[PooledTracer, Death], None],
-        on_spare: Callable[[PooledTracer], None],
     ) -> None:
         """Start no process yet.
 
@@ -124,22 +122,18 @@ class Pool:
             spare: whether to keep a spare.
             on_status: called when a tracer starts, is ready, or cannot be started.
             on_death: called when the active tracer has died and the next one has replaced it.
-            on_spare: called when the spare is ready.
         """
         self.active: PooledTracer | None = None
         self.problem = ""
         """Why there is no tracer, with a remedy; `""` if there is one."""
-        self.paused = asyncio.Event()
-        """Set while no request runs, which is the time to start a spare."""
-        self.paused.set()
+        self.is_paused = True
+        """Whether no request runs."""
         self._python = python
         self._spawn_process = spawn
         self._spare: PooledTracer | None = None
-        self._borrowed: PooledTracer | None = None
         self._spare_wanted = spare
         self._on_status = on_status
         self._on_death = on_death
-        self._on_spare = on_spare
         self._spared_at = math.inf
         """When the last spare started; the first one is no replacement of a lost one."""
         self._young_deaths = 0
@@ -153,49 +147,28 @@ class Pool:
     def spare(self) -> PooledTracer | None:
         """The spare, if it is ready to take over."""
         spare = self._spare
-        ready = spare is not None and spare.hello is not None and spare.process.alive
-        return spare if ready else None
+        if spare is None or spare.is_lent or spare.hello is None or not spare.process.alive:
+            return None
+        return spare
 
     @property
     def all(self) -> list[PooledTracer]:
         """The active tracer and the spare, if they exist."""
-        return [*self.answering, *([self._spare] if self._spare is not None else [])]
-
-    @property
-    def answering(self) -> list[PooledTracer]:
-        """The tracers that may run a request: the active one, and a borrowed spare."""
-        return [tracer for tracer in (self.active, self._borrowed) if tracer is not None]
+        return [tracer for tracer in (self.active, self._spare) if tracer is not None]
 
     def hurry_spare(self) -> None:
         """Start a spare now if there is none: the active tracer is occupied for long.
 
-        Otherwise a spare starts in a pause, so that it does not delay the first answers.
+        Otherwise a spare starts later, so that it does not delay the first answers.
         """
         if self.active is not None and self.active.hello is not None:
             self._replace_spare()
-
-    def borrow_spare(self) -> PooledTracer:
-        """Take the spare, which must be ready, for requests, until `give_back`."""
-        spare = self.spare
-        assert spare is not None
-        self._spare, self._borrowed = None, spare
-        return spare
-
-    def give_back(self, tracer: PooledTracer) -> None:
-        """Make a borrowed tracer the spare again, if it is alive and wanted."""
-        if tracer is not self._borrowed:
-            return  # it has died
-        self._borrowed = None
-        if self._spare is None and self._spare_wanted and tracer.process.alive:
-            self._spare = tracer
-        else:
-            tracer.process.kill(Death(Reason.STOPPED))
 
     def ensure_active(self) -> None:
         """Ensure that a tracer is active or starting, unless the next start has to wait."""
         if self._closed or self.active is not None:
             return
-        if self._spare is not None:
+        if self._spare is not None and not self._spare.is_lent:
             self.active, self._spare = self._spare, None
             self._spared_at = 0.0  # it has not died
         elif time.monotonic() >= self._retry_at:
@@ -247,19 +220,18 @@ class Pool:
         active = self.active
         if not wanted and self._spare is not None:
             self._spare.process.kill(Death(Reason.STOPPED))
-        elif wanted and not self._has_spare and active is not None and active.hello is not None:
+        elif wanted and self._spare is None and active is not None and active.hello is not None:
             self._add_spare()
 
     async def sleep(self) -> None:
         """End all tracers until the next request."""
         tracers = self.all
-        self.active = self._spare = self._borrowed = None
+        self.active = self._spare = None
         await asyncio.gather(*(tracer.process.aclose() for tracer in tracers))
 
     async def aclose(self) -> None:
         """End all tracers permanently, and wait for them."""
         self._closed = True
-        self.paused.set()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*(tracer.process.aclose() for tracer in self.all))
@@ -280,7 +252,7 @@ class Pool:
         task.add_done_callback(among.discard)
 
     async def _report_ready(self, tracer: PooledTracer) -> None:
-        """Report that the active tracer is ready, and start a spare at the next pause."""
+        """Report that the active tracer is ready, and start a spare soon."""
         # Shielded: cancelling this task must not cancel what others await.
         hello = await asyncio.shield(tracer.process.ready)
         if hello is None or tracer is not self.active:
@@ -289,40 +261,21 @@ class Pool:
             self._reject(tracer, hello)
             return
         self.problem = ""
-        if self.paused.is_set():
+        if self.is_paused:
             self._on_status(TracerStatus(State.READY, "", hello))
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._quiet(), SPARE_DELAY)
-        if tracer is self.active and not self._has_spare:
+        await asyncio.sleep(SPARE_DELAY)
+        if tracer is self.active and self._spare is None:
             self._add_spare()
-
-    @property
-    def _has_spare(self) -> bool:
-        return self._spare is not None or self._borrowed is not None
-
-    async def _quiet(self) -> None:
-        """Wait until no request has run for a moment."""
-        while True:
-            await self.paused.wait()
-            await asyncio.sleep(SPARE_QUIET)
-            if self.paused.is_set():
-                return
 
     def _replace_spare(self) -> None:
         """Start a spare if there is none, unless the last one has died young."""
-        if not self._has_spare and time.monotonic() - self._spared_at > YOUNG:
+        if self._spare is None and time.monotonic() - self._spared_at > YOUNG:
             self._add_spare()
 
     def _add_spare(self) -> None:
         if self._spare_wanted and not self._closed:
             self._spare = self._spawn()
             self._spared_at = time.monotonic()
-            self._start_task(self._greet_spare(self._spare), self._tasks)
-
-    async def _greet_spare(self, tracer: PooledTracer) -> None:
-        await asyncio.shield(tracer.process.ready)
-        if tracer is self.spare:
-            self._on_spare(tracer)
 
     def _reject(self, tracer: PooledTracer, hello: Hello) -> None:
         """Reject an environment that cannot trace; its handshake has the reason."""
@@ -341,8 +294,6 @@ class Pool:
             self._spare = None
             if death.reason is not Reason.STOPPED:
                 log.warning("a spare tracer died: %s", death)
-        elif tracer is self._borrowed:
-            self._borrowed = None  # its request reports the death
         elif tracer is self.active:
             self.active = None
             self._delay_after_failure(tracer, death)

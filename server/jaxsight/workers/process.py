@@ -14,7 +14,6 @@ import logging
 import os
 import signal
 import socket
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -37,10 +36,6 @@ than decoding shorter ones."""
 log = logging.getLogger(__name__)
 
 KILLED = 9  # SIGKILL, which Windows has no name for
-
-CONTINUE_PAUSE = 1.0
-"""Seconds between signals that continue a guardian whose tracer is still starting: a stopped one
-(SIGSTOP) would never answer, and a signal costs nothing."""
 
 EXIT_GRACE = 1.0
 """Seconds from the closing of the protocol's pipe to the report of the exit, which the guardian
@@ -84,11 +79,9 @@ class TracerProcess(asyncio.SubprocessProtocol):
         """The file of its current request."""
         self._limits, self._version = limits, version
         self._on_output = on_output
-        self._received: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._received: asyncio.Queue[bytearray | None] = asyncio.Queue()
+        """Messages after the handshake; `None` at the end."""
         self._reader = FrameReader()
-        self._bodies: deque[bytearray] = deque()
-        """Messages that wait for a long one, which a thread decodes."""
-        self._decoding: asyncio.Future[Message] | None = None
         self._killed_for: Death | None = None
         self._exit: tuple[int, int] | None = None
         self._transport: asyncio.SubprocessTransport | None = None
@@ -121,15 +114,18 @@ class TracerProcess(asyncio.SubprocessProtocol):
 
     async def receive(self) -> Message | None:
         """Return the next message after the handshake, or `None` if the tracer is dead."""
-        message = await self._received.get()
-        if message is None:
-            # Put it back for the next caller.
-            self._received.put_nowait(None)
-        return message
+        while (body := await self._received.get()) is not None:
+            with self._ending_for_wire_errors():
+                is_long = len(body) > _LONG
+                message = await asyncio.to_thread(decode, body) if is_long else decode(body)
+                mark("decoded", message)
+                return message
+        # Put it back for the next caller.
+        self._received.put_nowait(None)
+        return None
 
     def busy(self) -> None:
         """Start frequent checks of memory and processes, as a request begins."""
-        self._continue()
         self._send_command(f"busy {self._limits.memory} {self._limits.processes}")
 
     def idle(self) -> None:
@@ -146,7 +142,6 @@ class TracerProcess(asyncio.SubprocessProtocol):
         self._killed_for = death
         if self._control is not None:
             self._send_command("kill")
-            self._continue()
         elif self._transport is not None:
             self._transport.kill()
         self._after(EXIT_GRACE, self._kill_directly)
@@ -213,18 +208,6 @@ class TracerProcess(asyncio.SubprocessProtocol):
             if self._control is None:
                 transport.kill()
         self._after(self._limits.start, self._start_expired)
-        self._keep_starting()
-
-    def _keep_starting(self) -> None:
-        if not self.ready.done():
-            self._continue()
-            self._after(CONTINUE_PAUSE, self._keep_starting)
-
-    def _continue(self) -> None:
-        """Continue the guardian if it was stopped; it continues its children."""
-        if self._transport is not None and os.name == "posix":
-            with contextlib.suppress(ProcessLookupError):
-                self._transport.send_signal(signal.SIGCONT)
 
     def _start_expired(self) -> None:
         if not self.ready.done():
@@ -286,8 +269,10 @@ class TracerProcess(asyncio.SubprocessProtocol):
         if self.alive:
             with self._ending_for_wire_errors():
                 for body in self._reader.bodies(data):
-                    self._bodies.append(body)
-                    self._decode()
+                    if self.ready.done():
+                        self._received.put_nowait(body)
+                    else:
+                        self._greet(decode(body))
 
     @contextlib.contextmanager
     def _ending_for_wire_errors(self) -> Iterator[None]:
@@ -297,36 +282,9 @@ class TracerProcess(asyncio.SubprocessProtocol):
             log.warning("tracer %d broke the protocol: %s", self.pid, error)
             self.kill(Death(Reason.PROTOCOL, last_words=str(error)))
 
-    def _decode(self) -> None:
-        """Handle the messages in order; a long one is decoded in a thread, and others wait."""
-        while self._bodies and self._decoding is None:
-            body = self._bodies.popleft()
-            if len(body) <= _LONG:
-                self._handle_message(decode(body))
-                continue
-            self._decoding = asyncio.ensure_future(asyncio.to_thread(decode, body))
-            self._decoding.add_done_callback(self._finish)
-
-    def _finish(self, decoding: asyncio.Future[Message]) -> None:
-        """Handle the message that a thread decoded, and those that waited for it."""
-        self._decoding = None
-        if decoding.cancelled():
-            return
-        with self._ending_for_wire_errors():
-            self._handle_message(decoding.result())
-            self._decode()
-        self._end_messages()
-
-    def _end_messages(self) -> None:
-        """Tell `receive` that a dead process has no more messages, once the last is decoded."""
-        if self.death.done() and self._decoding is None:
-            self._received.put_nowait(None)
-
-    def _handle_message(self, message: Message) -> None:
+    def _greet(self, message: Message) -> None:
+        """Handle the first message, which must be a handshake."""
         mark("decoded", message)
-        if self.ready.done():
-            self._received.put_nowait(message)
-            return
         if not isinstance(message, Hello):
             self.kill(Death(Reason.PROTOCOL, last_words="its first message is not a handshake"))
         elif message.version != self._version:
@@ -339,7 +297,6 @@ class TracerProcess(asyncio.SubprocessProtocol):
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """Handle the closing of a pipe; if it is the protocol's, the process must exit soon."""
         if fd == 1:
-            self._continue()
             self._after(EXIT_GRACE, lambda: self.kill(Death(Reason.PROTOCOL)))
 
     def process_exited(self) -> None:
@@ -385,7 +342,7 @@ class TracerProcess(asyncio.SubprocessProtocol):
         self.death.set_result(death)
         if not self.ready.done():
             self.ready.set_result(None)
-        self._end_messages()
+        self._received.put_nowait(None)
 
     def _close(self) -> None:
         for timer in self._timers:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
-import itertools
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from operator import itemgetter
 
 from jaxsight.files.texts import Version
 from jaxsight.wire.messages.inputs import DryCall, EntryPoint
@@ -97,8 +96,6 @@ class QueuedRequest:
     timer: asyncio.Timeout | None = None
     cancelled_at: float | None = None
     """Time of the event loop, in seconds."""
-    gave_way: bool = False
-    """Whether it was stopped for a more urgent request, and is to be answered after that."""
 
     def settle(self, outcome: Outcome[object]) -> None:
         """Give the answer, unless there is one."""
@@ -135,17 +132,6 @@ class QueuedRequest:
         )
 
     @property
-    def can_give_way(self) -> bool:
-        """Whether it runs a program that no person waits for, which takes up to seconds.
-
-        Before that, it executes statements that others may need as well.
-        """
-        match self.message:
-            case DryRun() | Trace(dry_call=DryCall()) if self.haste.priority is not Priority.PERSON:
-                return self.stage not in ("", "execute")
-        return False
-
-    @property
     def step(self) -> CurrentStep:
         """What it does now."""
         slice = self.message.executes
@@ -167,55 +153,25 @@ class QueuedRequest:
         return self.step.seconds >= (SLOW_TRACE if patient else SLOW)
 
 
-class RequestQueue:
-    """The requests that wait."""
-
-    def __init__(self) -> None:
-        self._entries: list[QueuedRequest] = []
-        """In the order of their arrival."""
-
-    def __bool__(self) -> bool:
-        return bool(self._entries)
-
-    def __iter__(self) -> Iterator[QueuedRequest]:
-        return iter(self._entries)
-
-    def push(self, entry: QueuedRequest) -> None:
-        """Add a request after those of the same priority."""
-        self._entries.append(entry)
-
-    def pop(self) -> QueuedRequest:
-        """Take the first request."""
-        entry = self._in_order()[0]
-        self._entries.remove(entry)
-        return entry
-
-    def pop_past(self, slow: QueuedRequest, tracer: PooledTracer) -> QueuedRequest | None:
-        """Take the first request that a second tracer can answer while `slow` runs."""
-        for entry in self._in_order():
-            if slow.is_slow_for(entry) and can_pass(entry.message, slow, tracer):
-                self._entries.remove(entry)
-                return entry
-        return None
-
-    def remove(self, entry: QueuedRequest) -> bool:
-        """Remove a request, and return whether it was waiting."""
-        is_waiting = entry in self._entries
-        if is_waiting:
-            self._entries.remove(entry)
-        return is_waiting
-
-    def _in_order(self) -> list[QueuedRequest]:
-        """Return the requests, the most urgent first: priorities rise meanwhile."""
-        return sorted(self._entries, key=lambda entry: entry.haste.priority)
+def take_first(
+    waiting: list[QueuedRequest], may_run: Callable[[QueuedRequest], bool] = lambda entry: True
+) -> QueuedRequest | None:
+    """Take the first request that may run: the most urgent one, the oldest of several."""
+    found = min(filter(may_run, waiting), key=lambda entry: entry.haste.priority, default=None)
+    if found is not None:
+        waiting.remove(found)
+    return found
 
 
-def can_pass(message: Request[object], slow: QueuedRequest, tracer: PooledTracer) -> bool:
+def can_pass(entry: QueuedRequest, slow: QueuedRequest, tracer: PooledTracer) -> bool:
     """Return whether a second tracer can answer a request without the step that takes long.
 
     The statement that takes long is recognized by its text: other files may have it, too. In the
     same file it is skipped where nothing needs it, once it has taken too long for that.
     """
+    message = entry.message
+    if not slow.is_slow_for(entry):
+        return False
     if isinstance(message, AboutTrace):
         return message.trace in tracer.traced
     slice, slow_slice = message.executes, slow.message.executes
@@ -268,16 +224,14 @@ class Queue:
     """A lock whose next owner is the most urgent one that waits."""
 
     is_busy: bool = False
-    _waiting: list[tuple[Priority, int, asyncio.Future[None]]] = field(default_factory=list)
-    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    _waiting: list[tuple[Priority, asyncio.Future[None]]] = field(default_factory=list)
 
     @contextlib.asynccontextmanager
     async def turn(self, urgency: Priority) -> AsyncIterator[None]:
         """Wait until nobody else is in the body, and nobody more urgent waits."""
         if self.is_busy:
             turn = asyncio.get_running_loop().create_future()
-            # The number keeps equals in order, and futures cannot be compared.
-            heapq.heappush(self._waiting, (urgency, next(self._numbers), turn))
+            self._waiting.append((urgency, turn))
             try:
                 await turn
             except asyncio.CancelledError:
@@ -293,10 +247,10 @@ class Queue:
 
     def _pass_on(self) -> None:
         """Let the next one in; the queue stays busy on its behalf."""
-        while self._waiting:
-            _, _, turn = heapq.heappop(self._waiting)
-            # The others were cancelled while they waited.
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self.is_busy = False
+        # The others were cancelled while they waited.
+        self._waiting = [each for each in self._waiting if not each[1].done()]
+        self.is_busy = bool(self._waiting)
+        if self._waiting:
+            first = min(self._waiting, key=itemgetter(0))
+            self._waiting.remove(first)
+            first[1].set_result(None)

@@ -92,10 +92,15 @@ class Died:
         return killed or self.death.reason in (Reason.STOPPED, Reason.UNAVAILABLE)
 
     @property
+    def is_own(self) -> bool:
+        """Whether its process ended while it ran something, and not because we ended it."""
+        ended_by_us = (Reason.SPOILED, Reason.STOPPED, Reason.UNAVAILABLE)
+        return self.stage != "" and self.death.reason not in ended_by_us
+
+    @property
     def is_deserved(self) -> bool:
         """Whether what it ran has ended it, and would do so again."""
-        is_own = self.death.reason not in (Reason.SPOILED, Reason.STOPPED, Reason.UNAVAILABLE)
-        return is_own and not self.external and self.stage != ""
+        return self.is_own and not self.external
 
     @property
     def message(self) -> str:

@@ -1,6 +1,7 @@
 """The tracers of one project root and Python environment, and the queue of their requests.
 
-Requests run one at a time, the most urgent first; a program that runs gives way to a person's.
+Requests run one at a time, the most urgent first; others run past a step that takes long, in the
+spare.
 Each is answered exactly once: by the tracer, by `Cancelled`, or by `Died`.
 When a tracer dies, the spare takes over at once and gets the next request; a death costs a process,
 never the server.
@@ -18,6 +19,7 @@ import itertools
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar, cast, get_args
 
 from jaxsight.files import reading
@@ -37,8 +39,9 @@ from jaxsight.workers.request_queue import (
     Haste,
     Priority,
     QueuedRequest,
-    RequestQueue,
     SlowStatements,
+    can_pass,
+    take_first,
 )
 from jaxsight.workers.results import (
     Death,
@@ -53,7 +56,6 @@ from jaxsight.workers.results import (
     is_internal,
     unavailable,
 )
-from jaxsight.workers.warm_imports import WarmImports
 
 __all__ = ["Death", "Died", "Outcome", "Priority", "Reason", "Tracers"]
 
@@ -109,11 +111,10 @@ class Tracers:
             spare=spare,
             on_status=self._report_status,
             on_death=self._report_replaced,
-            on_spare=self._warm_spare,
         )
-        self._warm_imports = WarmImports(root)
         self._crash_backoff = CrashBackoff(files if files is not None else Texts())
-        self._queue = RequestQueue()
+        self._waiting: list[QueuedRequest] = []
+        """In the order of their arrival."""
         self._slow = SlowStatements()
         self._ids = itertools.count(1)
         self._arrived = asyncio.Event()
@@ -175,7 +176,7 @@ class Tracers:
         haste = Haste(priority) if isinstance(priority, Priority) else priority
         haste.on_rise = self._run_past_slow_step
         entry = QueuedRequest(message, haste, on_stage, texts)
-        self._queue.push(entry)
+        self._waiting.append(entry)
         self._arrived.set()
         self._limit_cancelled()
         self._run_past_slow_step()
@@ -187,7 +188,8 @@ class Tracers:
 
     def _cancel(self, entry: QueuedRequest) -> None:
         """Drop a request that waits, or stop it if it runs; it may have been answered already."""
-        if self._queue.remove(entry):
+        if entry in self._waiting:
+            self._waiting.remove(entry)
             return
         if entry in (self._running, self._passing) and entry.cancelled_at is None:
             entry.cancelled_at = asyncio.get_running_loop().time()
@@ -204,14 +206,14 @@ class Tracers:
 
         While a request runs or waits, nothing ends.
         """
-        if self._running is not None or self._passing is not None or self._queue:
+        if self._running is not None or self._passing is not None or self._waiting:
             return False
         await self._pool.sleep()
         return True
 
-    def retry(self, *, data: bool) -> None:
-        """Try again what ended tracers: modules have changed on disk, with `data` others, too."""
-        self._crash_backoff.retry(data=data)
+    def retry(self) -> None:
+        """Try again what ended tracers: data has changed on disk, and who reads it is not known."""
+        self._crash_backoff.clear()
 
     async def restart(self) -> None:
         """End all tracers, forget past deaths and start a new one.
@@ -220,7 +222,6 @@ class Tracers:
         """
         self._crash_backoff.clear()
         self._slow.clear()
-        self._warm_imports.clear()
         await self._pool.restart()
 
     async def aclose(self) -> None:
@@ -230,47 +231,33 @@ class Tracers:
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
-        while self._queue:
-            entry = self._queue.pop()
+        while (entry := take_first(self._waiting)) is not None:
             entry.settle(unavailable(entry.message, SHUT_DOWN))
         await self._pool.aclose()
 
     async def _work(self) -> None:
         """Answer requests in order, forever."""
         while True:
-            while self._queue:
-                entry = self._running = self._queue.pop()
-                self._pool.paused.clear()
+            while (entry := take_first(self._waiting)) is not None:
+                self._running = entry
+                self._pool.is_paused = False
                 outcome: Outcome[object] = unavailable(entry.message, SHUT_DOWN)
                 try:
                     outcome = await self._answer(entry)
                 finally:
                     self._running = None
-                    if isinstance(outcome, Cancelled) and entry.gave_way:
-                        self._push_again(entry)
-                    else:
-                        entry.settle(outcome)
-            self._pool.paused.set()
+                    entry.settle(outcome)
+            self._pool.is_paused = True
             if self._status.state is State.BUSY:
                 self._report_status(TracerStatus(State.READY, "", self._status.hello))
             self._pool.use_pause()
             self._arrived.clear()
             await self._arrived.wait()
 
-    def _push_again(self, entry: QueuedRequest) -> None:
-        """Let a request that gave way be answered later, unless it was cancelled meanwhile."""
-        if entry.answer.done():
-            return
-        # Another number: its cancellation must not stop it a second time, should it come late.
-        entry.message = entry.message.numbered(next(self._ids))
-        entry.begin_again()
-        entry.tracer, entry.gave_way = None, False
-        self._queue.push(entry)
-
     async def _answer(self, entry: QueuedRequest) -> Outcome[object]:
         message = entry.message
         spoiled = 0
-        if (expected := self._crash_backoff.repeated_death(message, entry.texts)) is not None:
+        if (expected := self._crash_backoff.repeated_death(message)) is not None:
             return expected
         while True:
             tracer = await self._pool.ready()
@@ -301,10 +288,7 @@ class Tracers:
                     tracer.process.kill(Death(Reason.STOPPED))
                     continue
                 self._crash_backoff.failing.add(slice.file)
-            self._crash_backoff.add_outcome(message, entry.texts, outcome)
-            has_new = isinstance(outcome, Traced) and slice and self._warm_imports.add(slice)
-            if has_new and self._pool.spare is not None:
-                self._warm_spare(self._pool.spare)
+            self._crash_backoff.add_outcome(message, outcome)
             return outcome
 
     async def _run(self, entry: QueuedRequest, tracer: PooledTracer) -> Outcome[object] | Spoiled:
@@ -337,7 +321,6 @@ class Tracers:
                                 self._limit_cancelled()
                             self._slow.note(entry)
                             entry.reach(reached)
-                            self._give_way()
                             if entry.on_stage is not None and not entry.answer.done():
                                 entry.on_stage(reached)
                         case answer if isinstance(answer, _ANSWERS):
@@ -345,8 +328,6 @@ class Tracers:
                                 if isinstance(answer, Traced):
                                     entry.settle(answer)  # the caller need not wait for the rest
                                 return await self._answered(tracer, answer)
-                        case Stage():
-                            pass  # of the imports that it executed as the spare
                         case unexpected:
                             kind = type(unexpected).__name__
                             log.warning("unexpected message from a tracer: %s", kind)
@@ -380,56 +361,41 @@ class Tracers:
             self._report_step(entry, tracer)
             self._run_past_slow_step()
 
-    def _give_way(self) -> None:
-        """Stop the program that runs if a person waits for another request."""
-        entry = self._running
-        if entry is None or entry.tracer is None or entry.gave_way or not entry.can_give_way:
-            return
-        if any(each.haste.priority is Priority.PERSON for each in self._queue):
-            entry.gave_way = True
-            entry.tracer.process.send(Cancel(entry.message.id))
-
     def _run_past_slow_step(self) -> None:
         """Let requests not wait for a program, or for a step that the spare does not need."""
-        self._give_way()
         slow = self._running
         if slow is None or self._past is not None or slow.step.seconds < SLOW:
             return
-        if self._pool.spare is None:
+        spare = self._pool.spare
+        if spare is None:
             self._pool.hurry_spare()
             return
-        entry = self._queue.pop_past(slow, self._pool.spare)
-        if entry is not None:
-            spare = self._pool.borrow_spare()
+        may_pass = partial(can_pass, slow=slow, tracer=spare)
+        if (entry := take_first(self._waiting, may_pass)) is not None:
+            spare.is_lent, self._passing = True, entry
             self._past = asyncio.get_running_loop().create_task(
-                self._answer_past(slow, entry, spare), name="tracers past a slow step"
+                self._answer_past(entry, spare), name="tracers past a slow step"
             )
 
-    async def _answer_past(
-        self, slow: QueuedRequest, first: QueuedRequest, tracer: PooledTracer
-    ) -> None:
-        """Answer the first request in a borrowed spare, and others until `slow` has ended."""
-        entry: QueuedRequest | None = first
+    async def _answer_past(self, entry: QueuedRequest, spare: PooledTracer) -> None:
+        """Answer a request in the spare, then let others run past the slow step."""
         try:
-            while entry is not None:
-                self._passing = entry
-                await self._answer_in(entry, tracer)
-                self._passing = entry = None
-                if slow is self._running and tracer.process.alive:
-                    entry = self._queue.pop_past(slow, tracer)
+            await self._answer_in(entry, spare)
+        except BaseException:
+            entry.settle(unavailable(entry.message, SHUT_DOWN))
+            raise
         finally:
-            if entry is not None:
-                entry.settle(unavailable(entry.message, SHUT_DOWN))
             self._passing = self._past = None
-            self._pool.give_back(tracer)
+            spare.is_lent = False
+        self._run_past_slow_step()
 
     async def _answer_in(self, entry: QueuedRequest, tracer: PooledTracer) -> None:
-        """Answer a request in a borrowed spare.
+        """Answer a request in the spare.
 
         A request that fails there for a reason of jaxsight's own waits for the active tracer again.
         """
         message = entry.message
-        if (expected := self._crash_backoff.repeated_death(message, entry.texts)) is not None:
+        if (expected := self._crash_backoff.repeated_death(message)) is not None:
             entry.settle(expected)
             return
         entry.tracer = tracer
@@ -439,26 +405,21 @@ class Tracers:
         if isinstance(outcome, Spoiled) or is_internal(outcome):
             entry.begin_again()
             entry.tracer = None
-            self._queue.push(entry)
+            self._waiting.append(entry)
             return
         if isinstance(outcome, Traced):
             tracer.traced.add(outcome.id)
-        self._crash_backoff.add_outcome(message, entry.texts, outcome)
+        self._crash_backoff.add_outcome(message, outcome)
         entry.settle(outcome)
         if isinstance(outcome, Died):
             self._report_replaced(tracer, outcome.death)
 
     def _limit_cancelled(self) -> None:
         """Limit cancelled requests to their grace period while others wait."""
-        for entry in (self._running, self._passing) if self._queue else ():
+        for entry in (self._running, self._passing) if self._waiting else ():
             if entry is not None and entry.timer is not None and entry.cancelled_at is not None:
                 end = entry.cancelled_at + self._limits.cancel
                 entry.timer.reschedule(min(end, entry.timer.when() or end))
-
-    def _warm_spare(self, spare: PooledTracer) -> None:
-        """Let the spare execute the imports of the project's files; its answer is ignored."""
-        if (request := self._warm_imports.request(next(self._ids))) is not None:
-            spare.process.send(request)
 
     def _spawn(self) -> TracerProcess:
         return TracerProcess(
@@ -475,7 +436,8 @@ class Tracers:
         self.events.put_nowait(Replaced(death, tracer.process.file))
 
     def _report_output(self, process: TracerProcess, text: str) -> None:
-        if any(tracer.process is process for tracer in self._pool.answering):
+        answering = (t.process for t in self._pool.all if t is self._pool.active or t.is_lent)
+        if process in answering:
             self.events.put_nowait(TracerOutput(process.file, text))
 
     def _report_step(self, entry: QueuedRequest, tracer: PooledTracer) -> None:

@@ -121,8 +121,6 @@ def test_values_of_one_device_have_none(partitioner: str) -> None:
         ("{devices=[2,4]0,1,2,3,4,5,6,7}", 2, (("dp",), ("tp",))),
         ("{devices=[2,1,4]<=[8] last_tile_dims={replicated}}", 2, (("dp",), ())),
         ("{mesh['dp'=2,'tp'=4], [{'tp', 'dp'}, {}]}", 2, (("tp", "dp"), ())),
-        ("{mesh['axis_0'=8], [{'axis_0'}]}", 1, (("dp", "tp"),)),
-        ("{mesh['z'=4,'y'=2], device_ids=([2,4]T(1,0)), [{'z'}, {'y'}]}", 2, (("tp",), ("dp",))),
     ],
 )
 def test_all_formats_of_shardings_are_read(
@@ -139,6 +137,7 @@ def test_all_formats_of_shardings_are_read(
         ("{manual}", 2),
         ("{maximal device=0}", 2),
         ("{mesh['dp'=2,'tp'=4], manual}", 2),
+        ("{mesh['axis_0'=8], [{'axis_0'}]}", 1),
         ("{mesh['dp'=2,'tp'=4], [{'dp'}, {}], manual={'tp'}}", 2),
         ("{mesh['dp'=2,'tp'=4], [{'tp':(1)2}, {}]}", 2),
         ("{devices=[1,1,4,2]<=[2,4]T(1,0) last_tile_dims={manual, replicated}}", 2),

@@ -9,22 +9,21 @@ Operations that take another number of instructions than an addition (`COSTLY`) 
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 
 from jaxsight.compiler.hlo.sorts import sorted_lengths
 from jaxsight.hlo.shapes import KEPT, arrays, bits, dims, dtype, elements, sizes
-from jaxsight.hlo.text import Computation, Instruction, attribute
+from jaxsight.hlo.text import Instruction, attribute
 from jaxsight.wire.kernel_work import Operations
 
 MATRIX = "matrix"
 VECTOR = "vector"
 FUSED = "multiply-add"
-"""The opcode of multiplications that are one instruction with the addition of their result, and of
-both in products without matrix units."""
+"""The opcode of products without matrix units, of which a multiplication and an addition are one
+instruction."""
 COSTLY = frozenset(
     {
         "atan2", "cbrt", "cosine", "divide", "erf", "exponential", "exponential-minus-one", "log",
@@ -97,24 +96,6 @@ def operations(instruction: Instruction, lookup: Lookup, *, on_matrix_units: boo
 @lru_cache(maxsize=KEPT)
 def _elementwise(shape: str, opcode: str) -> Operations:
     return Operations(VECTOR, dtype(shape), elements(shape), "", opcode)
-
-
-def fused_multiplications(computation: Computation) -> frozenset[str]:
-    """Return the multiplications that LLVM contracts with the only addition that reads them.
-
-    XLA allows it on GPUs (`llvm::FPOpFusion::Fast` in
-    xla/service/gpu/llvm_gpu_backend/gpu_backend_lib.cc).
-    """
-    found = set[str]()
-    for each in computation.instructions:
-        if each.opcode in ("add", "subtract") and dtype(each.shape).startswith(("f", "bf")):
-            factors = (
-                factor.name
-                for factor in computation.operands(each)
-                if factor.opcode == "multiply" and len(computation.users[factor.name]) == 1
-            )
-            found.update(itertools.islice(factors, 1))
-    return frozenset(found)
 
 
 def is_matmul_call(instruction: Instruction) -> bool:
@@ -241,34 +222,22 @@ def _convolution(instruction: Instruction, lookup: Lookup) -> int:
             lhs, output = output, lhs
         case "__cudnn$convBackwardFilter":
             kernel, output = output, kernel
-    if not _fits(labels.groups(), (lhs, kernel, output)):
+    sized: list[dict[str, int]] = [
+        dict(zip(letters, shape, strict=False))
+        for letters, shape in zip(labels.groups(), (lhs, kernel, output), strict=True)
+    ]
+    lhs_of, kernel_of, output_of = sized
+    spatial = sorted(kernel_of.keys() - {"i", "o"})
+    if not {"b", "f", *spatial} == lhs_of.keys() == output_of.keys():
         return elements(instruction.shape)
     window = instruction.attribute("window")
-    spatial = sorted(set(labels[2]) - {"i", "o"})
     rank = len(spatial)
     steps = [_numbers(window, name, rank) for name in ("stride", "lhs_dilate", "rhs_dilate")]
-    products = lhs[labels[1].index("f")] * output[labels[3].index("f")]
-    products = products * lhs[labels[1].index("b")] // _groups(instruction, "feature")
+    products = lhs_of["f"] * output_of["f"] * lhs_of["b"] // _groups(instruction, "feature")
     products //= _groups(instruction, "batch")
     for name, *step in zip(spatial, *steps, _pads(window, rank), strict=False):
-        products *= _positions(
-            lhs[labels[1].index(name)],
-            kernel[labels[2].index(name)],
-            output[labels[3].index(name)],
-            *step,
-        )
+        products *= _positions(lhs_of[name], kernel_of[name], output_of[name], *step)
     return products
-
-
-def _fits(labels: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Return whether the dimension labels of a convolution match its operands and result."""
-    space = set(labels[1]) - {"i", "o"}
-    return all(
-        len(letters) == len(shape) == len(set(letters)) and set(letters) == space | own
-        for letters, shape, own in zip(
-            labels, shapes, ({"b", "f"}, {"i", "o"}, {"b", "f"}), strict=True
-        )
-    )
 
 
 def _positions(
@@ -277,17 +246,11 @@ def _positions(
     """Return the number of (kernel, result) positions that meet an element of the operand."""
     if kernel * output > _LARGE_WINDOW:
         return kernel * output // dilation
-    valid = 0
-    for offset in range(0, kernel * holes, holes):
-        first = offset - pad
-        if dilation == 1:
-            low = max(0, -(first // stride))
-            high = min(output, -((first - length) // stride))
-            valid += max(0, high - low)
-            continue
-        reached = range(first, first + output * stride, stride)
-        valid += sum(0 <= at < length * dilation and at % dilation == 0 for at in reached[:output])
-    return valid
+    return sum(
+        0 <= at < length * dilation and at % dilation == 0
+        for first in range(-pad, kernel * holes - pad, holes)
+        for at in range(first, first + output * stride, stride)
+    )
 
 
 def _groups(convolution: Instruction, name: str) -> int:

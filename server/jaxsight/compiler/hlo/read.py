@@ -45,8 +45,21 @@ def feeds(
         if source.what == KERNEL and source.number != kernel:
             readers.setdefault(source.number, []).append(kernel)
             sources.setdefault(kernel, []).append(source.number)
-    after = _Nearest(equations, ends_at, readers, sources)
-    before = _Nearest(equations, ends_at, sources, readers)
+
+    def nearest(start: int, neighbours: Mapping[int, Sequence[int]]) -> list[str]:
+        """Return the equations of the nearest kernels that compute some, one for each."""
+        paths: dict[str, None] = {}
+        visited, waiting = {start}, deque(neighbours.get(start, ()))
+        while waiting and len(visited) < _FARTHEST:
+            kernel = waiting.popleft()
+            if kernel in visited:
+                continue
+            visited.add(kernel)
+            if own := equations[kernel]:
+                paths[ends_at[kernel] if ends_at[kernel] in own else own[-1]] = None
+            else:
+                waiting += neighbours.get(kernel, ())
+        return list(paths)
 
     def fed(index: int) -> tuple[str, ...]:
         unit, loops = walked.units[index], walked.loops
@@ -55,9 +68,9 @@ def feeds(
         around += [loops[loop].equation for loop in reversed(unit.loops)]
         for paths in (
             [path for path in carrying if path],
-            after.paths(index),
+            nearest(index, readers),
             [path for path in around if path][:1],
-            before.paths(index),
+            nearest(index, sources),
         ):
             if paths:
                 return tuple(dict.fromkeys(paths))
@@ -66,47 +79,9 @@ def feeds(
     return [() if own else fed(index) for index, own in enumerate(equations)]
 
 
-class _Nearest:
-    """Finds the nearest kernels that compute equations, past those that compute none."""
-
-    def __init__(
-        self,
-        equations: Sequence[tuple[str, ...]],
-        ends_at: Sequence[str],
-        neighbours: dict[int, list[int]],
-        backwards: dict[int, list[int]],
-    ) -> None:
-        self._equations = equations
-        self._ends_at = ends_at
-        self._neighbours = neighbours
-        self._leading: set[int] = set()
-        """The kernels from which one that computes an equation is reached; others are not tried,
-        as a program may have many that compute none."""
-        waiting = [kernel for kernel, paths in enumerate(equations) if paths]
-        while waiting:
-            for kernel in backwards.get(waiting.pop(), ()):
-                if kernel not in self._leading:
-                    self._leading.add(kernel)
-                    if not equations[kernel]:
-                        waiting.append(kernel)
-
-    def paths(self, start: int) -> list[str]:
-        """Return the equations of the nearest kernels, one for each."""
-        paths: dict[str, None] = {}
-        visited = {start}
-        waiting = deque(self._neighbours.get(start, ()) if start in self._leading else ())
-        while waiting:
-            kernel = waiting.popleft()
-            if kernel in visited:
-                continue
-            visited.add(kernel)
-            if own := self._equations[kernel]:
-                paths[self._ends_at[kernel] if self._ends_at[kernel] in own else own[-1]] = None
-            elif kernel in self._leading:
-                waiting += self._neighbours.get(kernel, ())
-        return list(paths)
-
-
+_FARTHEST = 1000
+"""Kernels among which those with an equation are looked for, a choice: a program may have many that
+compute none."""
 _PASSED_ON = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
 """Operations in a fusion that have the name of an equation that another kernel computed."""
 _SCRATCH = re.compile(r"__cu(blas|dnn|b)\$|xla\.gpu\.ext\.cub_")
@@ -120,7 +95,6 @@ def read(
     constants: Collection[str] = (),
     barriers: Iterable[str] = (),
     platform: str = "cpu",
-    capability: str = "",
     trips: Mapping[str, int] | None = None,
     communicates: Collection[str] = (),
     meshes: Sequence[Mesh] = (),
@@ -136,8 +110,6 @@ def read(
             removes at the end.
         platform: the target's platform, `cpu`, `cuda`, `rocm` or `tpu`, which determines the
             launches of loops and sorts.
-        capability: the compute capability of a GPU, such as `9.0`, which determines how CUB sorts;
-            empty if unknown.
         trips: trip counts of loops by the paths of their equations, for loops whose trip count is
             not in the HLO.
         communicates: paths of the equations that are collectives, such as those of `psum`; the
@@ -153,7 +125,7 @@ def read(
         program = collectives.PartitionedProgram(
             module, device_count(module.header), tuple(meshes), frozenset(communicates)
         )
-        describer = _Describer(walked, program, capability, workspace)
+        describer = _Describer(walked, program, workspace)
         return _graph(walked, frozenset(constants), barriers, describer)
 
 
@@ -216,12 +188,10 @@ class _Describer:
         self,
         walked: Walk,
         program: collectives.PartitionedProgram,
-        capability: str,
         workspace: int | None,
     ) -> None:
         self._walked = walked
         self._program = program
-        self._capability = capability
         self._workspace = workspace
         self._done: set[tuple[str, str, str]] = set()
 
@@ -232,13 +202,11 @@ class _Describer:
         own = kind(fused)
         computed, passed_on, recomputed = self._equations(fused)
         equations = sorted(computed or {*passed_on, *_equations(unit)}, key=equation_order)
-        sort = sorts.launches(
-            self._walked.module, unit.computation, fused, platform, self._capability
-        )
+        sort = sorts.launches(self._walked.module, unit.computation, fused, platform)
         least, most = sort or (1, 1)
         launches = unit.launches * most
         tuned = undecided(fused, self._workspace) if self._workspace is not None else None
-        work = work_of(fused, unit.computation, self._capability)
+        work = work_of(fused, unit.computation)
         copies = own.title == HOST_CALLBACK and platform != "cpu"  # on CPUs, callbacks do not
         kernel = Kernel(
             name=instruction.name,
@@ -262,7 +230,7 @@ class _Describer:
             if own.word == "collective"
             else None,
             undecided=tuned,
-            emitted=fused.emitted,
+            emitted=len(fused.inside),
         )
         return kernel, boundary(unit, own, fused)
 

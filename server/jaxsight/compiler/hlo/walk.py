@@ -322,43 +322,36 @@ def count(
         return None
     counter, limit = (_source(condition, name) for name in test.operands)
     index = _element(condition, counter)
-    if index is None:
-        return None
-    begin = _initial(loop, around, index)
+    begin = None if index is None else _initial(loop, around, index)
     end = _number(limit)
     if end is None and (fixed := _element(condition, limit)) is not None:
-        kept = _element(body, _result(body, fixed)) == fixed
-        end = _initial(loop, around, fixed) if kept else None
-    step = _step(body, index)
-    if begin is None or end is None or not step or step < 0:
-        return None
-    return max(0, -(-(end - begin) // step))
-
-
-def _step(body: Computation, index: int) -> int | None:
-    """Return what an iteration adds to an element of the carry, if it is a constant."""
-    added = _result(body, index)
-    if added is None or added.opcode != "add":
+        is_kept = _element(body, _returned(body, fixed)) == fixed
+        end = _initial(loop, around, fixed) if is_kept else None
+    added = None if index is None else _returned(body, index)
+    if begin is None or end is None or added is None or added.opcode != "add":
         return None
     terms = [_source(body, name) for name in added.operands]
-    numbers = [number for term in terms if (number := _number(term)) is not None]
-    elements = [_element(body, term) for term in terms]
-    return numbers[0] if len(numbers) == 1 and index in elements else None
+    steps = [number for number in map(_number, terms) if number is not None]
+    if len(steps) != 1 or steps[0] <= 0 or index not in [_element(body, term) for term in terms]:
+        return None
+    return max(0, -(-(end - begin) // steps[0]))
 
 
 def _initial(loop: Instruction, around: Computation, index: int) -> int | None:
     """Return the number that an element of the carry begins with, if it is a constant."""
     carry = around.by_name.get(loop.operands[0]) if loop.operands else None
-    if carry is None or carry.opcode != "tuple" or index >= len(carry.operands):
-        return None
-    return _number(_source(around, carry.operands[index]))
+    return _number(_item(around, carry, index))
 
 
-def _result(body: Computation, index: int) -> Instruction | None:
-    root = body.root
-    if root is None or root.opcode != "tuple" or index >= len(root.operands):
+def _returned(body: Computation, index: int) -> Instruction | None:
+    return _item(body, body.root, index)
+
+
+def _item(computation: Computation, made: Instruction | None, index: int) -> Instruction | None:
+    """Return what computes an element of a tuple, if that is known."""
+    if made is None or made.opcode != "tuple" or index >= len(made.operands):
         return None
-    return _source(body, root.operands[index])
+    return _source(computation, made.operands[index])
 
 
 def _source(computation: Computation, name: str) -> Instruction | None:

@@ -25,7 +25,7 @@ from jaxsight.queries.traces.query import Unasked
 from jaxsight.queries.traces.trace_cache import Superseded
 from jaxsight.rules.finding import Finding, Severity, finding_of
 from jaxsight.rules.jx501_broken_contract.rule import RULE
-from jaxsight.targets.target import UnknownTarget, parse_short
+from jaxsight.targets.target import UnknownTarget, parse
 from jaxsight.text import units
 from jaxsight.text.inert import clause
 from jaxsight.wire.messages.replies import Traced
@@ -80,7 +80,7 @@ async def _check(
     view = View(answer, module, question, subject)
     name = expect.target.strip()
     try:
-        target = parse_short(name) if name else engine.choices.target(question.path)
+        target = parse(name) if name else engine.choices.target(question.path)
     except UnknownTarget as error:
         place, severity = subject.place(expect.range), Severity.ERROR
         return [finding_of("JX908", place, error.message, severity=severity, help=error.help)]

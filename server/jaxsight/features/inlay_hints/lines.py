@@ -93,7 +93,7 @@ def moved(shown: HintDocument, kernels: LocatedFigures) -> Iterator[Hint]:
 @of_programs
 def transfers(shown: HintDocument, kernels: LocatedFigures) -> Iterator[Hint]:
     """Yield the hints of transfers between host and device."""
-    offloads = kernels.graph.offloads
+    offloads = kernels.graph.host_transfers
     return line_hints(
         shown,
         kernels,

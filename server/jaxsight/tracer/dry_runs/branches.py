@@ -358,25 +358,23 @@ class Branches:
         truth = self.truth(test)
         if truth is not None:
             return _KNOWN[0 if truth else 1]
-        return self._forked(sys._getframe(1), *statement)
-
-    def cases(self, subject: object, *statement: *_Statement) -> ConstantBranch | Fork:
-        """Return the branches of a `match`, given its subject."""
-        if not self.is_active or not is_unknown(subject):
-            return self.case(-1)
-        return self._forked(sys._getframe(1), *statement)
-
-    def case(self, index: int) -> ConstantBranch:
-        """Return the branches of a `match` of which one runs."""
-        return ConstantBranch(index)
-
-    def _forked(self, frame: FrameType, *statement: *_Statement) -> Fork:
+        frame = sys._getframe(1)
         self.is_complete = False
         place = frame.f_code, frame.f_lineno
         is_inside_itself = any((fork.code, fork.line) == place for fork in self.forks)
         if is_inside_itself or len(self.forks) == _OPEN:
             raise UnknownValueError("its condition is unknown")
         return Fork(self, frame, *statement)
+
+    def certain(self, subject: object) -> object:
+        """Return the subject of a `match`.
+
+        Raises:
+            UnknownValueError: it is unknown, and so is which branch runs.
+        """
+        if self.is_active and is_unknown(subject):
+            raise UnknownValueError("its subject is unknown")
+        return subject
 
     def leave(self, how: str, around: int, value: object = None) -> object:
         """Leave a branch, if one of several runs; return the value if none does.

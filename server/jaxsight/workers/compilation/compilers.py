@@ -15,12 +15,11 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import math
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Literal
 
 from jaxsight.compiler import folding as constant_folding
 from jaxsight.targets.own import busy
@@ -35,13 +34,11 @@ from jaxsight.wire.messages.compiling import (
     NotCompiled,
     Refusal,
 )
-from jaxsight.wire.messages.replies import Hello
 from jaxsight.wire.messages.requests import Cancel
 from jaxsight.workers.compilation import remote
 from jaxsight.workers.compilation.environments import (
     CompilerEnvironment,
     compiler_python,
-    compiler_variables,
     ends_early,
     variables,
 )
@@ -54,28 +51,15 @@ from jaxsight.workers.results import Death, Reason, signal_name
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-
-GRACE = 2.0
-"""Seconds that a cancelled compile may take in all if the start of a process was not measured, a
-choice: importing JAX takes 0.4 s, on a loaded machine 2.1 s (`docs/performance.md`)."""
-_LEAST_GRACE = 0.1
-"""Seconds that every cancelled compile may still take, a choice: its result is cached, and most
-small compiles need less."""
+GRACE = 0.5
+"""Seconds that a cancelled compile may still take, a choice: its result is cached, and another
+process imports JAX in 0.4 s, on a loaded machine in 2.1 s (`docs/performance.md`)."""
 
 FOLDING = 15.0
 """Seconds of a compile that measures constant folding, a choice: folding for longer is a finding in
 any case, and the measurement occupies a core."""
-_SHORT, _CERTAIN = 1.0, 4.0
-"""If a compile takes between these seconds, a second one is measured too, as another process may
-have delayed the first. XLA itself warns of folding from 1 s on (`SlowOperationAlarm` in
-`hlo_constant_folding.cc`); 4 times that is no delay."""
-
 _IN_BACKGROUND = "in the background"
 """The purpose of a compiler that nobody waits for: kernels are known already."""
-_RUNNING = "running"
-"""The same that runs a program, as the user has asked for."""
 _MEASURING = "measuring"
 """The same where changed programs are compiled."""
 
@@ -112,8 +96,6 @@ class _Worker:
     queue: Queue = field(default_factory=Queue)
     process: TracerProcess | None = None
     idle: asyncio.TimerHandle | None = None
-    start: float = GRACE
-    """Seconds that its process took to start."""
 
 
 @dataclass(eq=False, slots=True)
@@ -123,8 +105,6 @@ class _Job:
     urgency: Priority = Priority.PERSON
     id: int = 0
     """The request that the process works on; 0 while the job waits for its turn."""
-    begin: float = 0.0
-    """When the process was sent the request, as a time of the event loop."""
 
 
 class Compilers:
@@ -190,27 +170,22 @@ class Compilers:
     ) -> tuple[Folding, Compiled | None] | Trouble:
         """Measure how long a program compiles without and with constant folding.
 
-        This uses a process of its own.
-
         Returns:
             The times, and the program compiled with folding, unless that exceeded its deadline.
         """
-        worker = self._worker(target, environment, "folding")
-        job = _Job()
-        with self._ending(worker):
-            return await self._unless_cancelled(
-                worker, job, self._measure_folding(worker, job, request)
-            )
-
-    @contextlib.contextmanager
-    def _ending(self, worker: _Worker) -> Iterator[None]:
-        """End a worker's process after the body."""
-        try:
-            yield
-        finally:
-            if worker.idle is not None:
-                worker.idle.cancel()
-            self._end_idle(worker)
+        async with self.measuring(target, environment) as compile:
+            unfolded = 0.0
+            for _ in range(2):  # the first compile of a process takes longer
+                answer = await compile(constant_folding.without(request), self._deadline)
+                if isinstance(answer, Trouble):
+                    return answer
+                unfolded = answer.seconds
+            answer = await compile(request, self._longest)
+        if isinstance(answer, Compiled):
+            return Folding(answer.seconds, unfolded), answer
+        if answer.kind == "time":
+            return Folding(self._longest, unfolded, is_ended=True), None
+        return answer
 
     @contextlib.asynccontextmanager
     async def measuring(
@@ -221,9 +196,12 @@ class Compilers:
         Its process is nobody else's, has a low priority, and ends after the body.
         """
         worker = self._worker(target, environment, _MEASURING)
-
-        with self._ending(worker):
+        try:
             yield partial(self._stoppable, worker)
+        finally:
+            if worker.idle is not None:
+                worker.idle.cancel()
+            self._end_idle(worker)
 
     async def _stoppable(
         self,
@@ -234,57 +212,7 @@ class Compilers:
     ) -> Compiled | Trouble:
         """Compile a program; cancelling the caller stops that, unless it ends soon."""
         job = _Job(urgency)
-        return await self._unless_cancelled(worker, job, self._run(worker, job, request, deadline))
-
-    async def run(
-        self, target: Target, environment: CompilerEnvironment, request: Compile, deadline: float
-    ) -> Compiled | Trouble:
-        """Compile a program and run it on the target's device, as `request.runs` says.
-
-        Its process is nobody else's, and ends after it. Cancelling the caller ends it at once.
-
-        Args:
-            deadline: the limit of all together, in seconds.
-        """
-        worker, job = self._worker(target, environment, _RUNNING), _Job()
-        with self._ending(worker):
-            try:
-                return await self._run(worker, job, request, deadline)
-            except asyncio.CancelledError:
-                if worker.process is not None:
-                    worker.process.kill(Death(Reason.STOPPED))
-                raise
-
-    async def _measure_folding(
-        self, worker: _Worker, job: _Job, request: Compile
-    ) -> tuple[Folding, Compiled | None] | Trouble:
-        unfolded = folded = math.inf
-        compiled: Compiled | None = None
-        for _ in range(2):  # the first compile of a process takes longer
-            answer = await self._run(worker, job, constant_folding.without(request), self._deadline)
-            if isinstance(answer, Trouble):
-                return answer
-            unfolded = min(unfolded, answer.seconds)
-        while compiled is None or _SHORT <= folded <= _CERTAIN:
-            answer = await self._run(worker, job, request, self._longest)
-            if isinstance(answer, Trouble):
-                is_ended = answer.kind == "time"
-                return (
-                    (Folding(self._longest, unfolded, is_ended=True), None) if is_ended else answer
-                )
-            folded = min(folded, answer.seconds)
-            if compiled is not None:
-                break
-            compiled = answer
-        return Folding(folded, unfolded), compiled
-
-    async def _unless_cancelled(
-        self, worker: _Worker, job: _Job, work: Coroutine[None, None, T]
-    ) -> T:
-        """Return the result of a worker's work.
-
-        If the caller is cancelled, the work is stopped, unless it ends soon.
-        """
+        work = self._run(worker, job, request, deadline)
         task = asyncio.get_running_loop().create_task(work)
         try:
             # Shielded: what ends soon goes on, see `_give_up`.
@@ -345,19 +273,16 @@ class Compilers:
         environment_variables = variables(platform if target.is_own else target.platform)
         return remote.command(target.host, environment_variables, self._remote_python)
 
-    async def _give_up(self, worker: _Worker, job: _Job, task: asyncio.Task[T]) -> None:
+    async def _give_up(self, worker: _Worker, job: _Job, task: asyncio.Task[object]) -> None:
         """End work that has no caller any more.
 
-        A compile that took longer than the start of a process will probably take that long again,
-        so it is better to replace its process.
+        A compile that goes on will probably take long, so it is better to replace its process.
         """
         if job.id == 0:
             task.cancel()
         elif (process := worker.process) is not None:
             process.send(Cancel(job.id))
-            spent = asyncio.get_running_loop().time() - job.begin
-            grace = max(worker.start - spent, _LEAST_GRACE)
-            done, _ = await asyncio.wait([task], timeout=grace)
+            done, _ = await asyncio.wait([task], timeout=GRACE)
             if done:
                 return
             task.cancel()
@@ -412,7 +337,7 @@ class Compilers:
             return NotCompiled(
                 numbered.id, "program", f"cannot send the program to the compiler: {error}"
             )
-        job.id, job.begin = numbered.id, asyncio.get_running_loop().time()
+        job.id = numbered.id
         process.busy()
         self.compiled += 1
         try:
@@ -435,12 +360,10 @@ class Compilers:
         if worker.target.host:
             first = remote.modules()
         else:
-            own, added = compiler_python(worker.environment), compiler_variables(worker.environment)
+            own, added = compiler_python(worker.environment), variables(worker.environment.platform)
             environment = tracer_environment(worker.environment.python, own.environment, added)
             confined_for = worker.environment.python  # which a workspace may have made
-        loop = asyncio.get_running_loop()
-        begin = loop.time()
-        process = worker.process = TracerProcess(
+        worker.process = TracerProcess(
             worker.command,
             environment=environment,
             first=first,
@@ -454,11 +377,7 @@ class Compilers:
             version=COMPILER_VERSION,
         )
 
-        def note_start(ready: asyncio.Future[Hello | None]) -> None:
-            worker.start = loop.time() - begin
-
-        process.ready.add_done_callback(note_start)
-        return process
+        return worker.process
 
     def _end_idle(self, worker: _Worker) -> None:
         if not worker.queue.is_busy:

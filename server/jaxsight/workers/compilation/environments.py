@@ -15,12 +15,12 @@ import logging
 import os
 import platform as machine
 import re
+import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from jaxsight.compiler import stand_ins
 from jaxsight.files import private, reading
 from jaxsight.targets.own.devices import own_device
 from jaxsight.targets.target import CPU, Target, names
@@ -111,41 +111,12 @@ def variables(platform: str) -> Mapping[str, str]:
     return {**shared, **_OF_ABSENT_DEVICES.get(platform, {})}
 
 
-def compiler_variables(environment: CompilerEnvironment) -> Mapping[str, str]:
-    """Return the environment variables of an environment's compilers on this machine."""
-    found = dict(variables(environment.platform))
-    if environment.platform == "cuda" and (folder := _stand_ins()) is not None:
-        found[stand_ins.VARIABLE] = str(folder)
-    return found
-
-
 def compiler_python(environment: CompilerEnvironment) -> OwnPython:
-    """Return how an environment's compiler is started, without `compiler_variables`."""
+    """Return how an environment's compiler is started."""
     # No variables of the user's environment may reach one of ours.
     dropped = {"PYTHONPATH"} if environment.folder else set[str]()
     environ = {name: value for name, value in os.environ.items() if name not in dropped}
     return with_packages(environment.python, "-X", "utf8", *booted("compiler"), environ=environ)
-
-
-def _stand_ins() -> Path | None:
-    """Return the folder of this version's stand-ins, or `None` if it cannot be written."""
-    folder = private.cache_folder("stand-ins")
-    if folder is None:
-        return None
-    try:
-        for name, content in stand_ins.FILES.items():
-            file = folder / name
-            kept = None
-            # Compilers run these files: one that another user may have written is replaced.
-            if private.belongs_to_us(file) and os.access(file, os.X_OK):
-                with contextlib.suppress(reading.UnreadableError):
-                    kept = reading.data(file, reading.SMALL)
-            if kept != content:
-                private.write(file, content, executable=True)
-    except OSError as error:
-        log.warning("cannot use %s: %s", folder, error)
-        return None
-    return folder
 
 
 def home() -> Path | None:
@@ -262,6 +233,10 @@ def usable(folder: Path) -> CompilerEnvironment | None:
     return environment
 
 
+_LAST_WORK = 1.0
+"""Seconds in which a compiler whose requests have ended exits, a choice; then it is killed."""
+
+
 class NoCompiler(Exception):
     """The process cannot compile, or has ended; the text says why."""
 
@@ -272,8 +247,17 @@ class DirectCompiler(ChildProcess):
     def __init__(self, environment: CompilerEnvironment) -> None:
         self._frames = frames.FrameReader()
         own = compiler_python(environment)
-        variables = {**own.environment, **compiler_variables(environment)}
-        super().__init__(replace(own, environment=variables))
+        chosen = {**own.environment, **variables(environment.platform)}
+        super().__init__(replace(own, environment=chosen))
+
+    def end(self) -> None:
+        """End the requests, so that it removes its files and exits; kill it if it does not."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+            self._process.stdin = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LAST_WORK)
+        super().end()
 
     def compile(self, request: Compile) -> Compiled | NotCompiled:
         """Compile a program.

@@ -26,9 +26,6 @@ import signal
 import sys
 import time
 
-with contextlib.suppress(ImportError):  # Windows, where no guardian runs but this is imported
-    import fcntl
-
 _ENDINGS = ("SIGTERM", "SIGHUP", "SIGINT")
 """Names of signals, of which Windows lacks one."""
 
@@ -42,10 +39,6 @@ SWEEP_PAUSE = 0.002
 SWEEP_LIMIT = 10.0
 """Seconds after which the guardian gives up on processes that are stuck in the kernel (state D),
 which no signal ends; others are gone after some `SWEEP_PAUSE`s."""
-
-_FOLDERS = "jaxsight-of-guardian-"
-_NEW = 60.0
-"""Seconds in which a folder may not be held yet, a choice: it is held at once."""
 
 WRITABLE = "JAXSIGHT_WRITABLE"  # of `files/own_folders.py`, whose package is not imported here
 
@@ -65,8 +58,8 @@ class Guardian:
         os.set_inheritable(control, False)  # the tracer must not have it
         self._control = control
         self._command = command
-        self._confined = confined
         self._server = os.getppid()
+        self._confined = confined
         self._tracer = 0
         self._folder = ""
         self._lines = b""
@@ -209,18 +202,15 @@ class Guardian:
             self._send_line(f"memory {used} {self._memory}")
 
     def _reap(self) -> bool:
-        """Reap dead children and continue stopped ones; return whether the tracer has died."""
+        """Reap dead children; return whether the tracer has died."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+                pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return True
             if pid == 0:
                 return False
-            if os.WIFSTOPPED(status):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGCONT)
-            elif pid == self._tracer:
+            if pid == self._tracer:
                 code = os.waitstatus_to_exitcode(status)
                 self._send_line(f"exit {max(code, 0)} {max(-code, 0)}")
                 return True
@@ -254,38 +244,11 @@ def _temporary_folder() -> str:
     named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
     for above in (*named, "/tmp", "/var/tmp"):
         if above and os.path.isabs(above):  # noqa: PTH117
-            _delete_abandoned(above)
-            folder = f"{above}/{_FOLDERS}{os.urandom(8).hex()}"
+            folder = f"{above}/jaxsight-of-guardian-{os.urandom(8).hex()}"
             with contextlib.suppress(OSError):
                 os.mkdir(folder, 0o700)  # noqa: PTH102
-                # Held until this process ends, however it does. A number in the name would say
-                # nothing to processes of other containers that share the folder.
-                fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return folder
     return ""
-
-
-def _delete_abandoned(above: str) -> None:
-    """Delete the folders of guardians that were killed."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir(above):  # noqa: PTH208
-            if name.startswith(_FOLDERS):
-                _delete_unless_held(f"{above}/{name}")
-
-
-def _delete_unless_held(folder: str) -> None:
-    with contextlib.suppress(OSError):
-        about = os.lstat(folder)
-        if about.st_uid != os.getuid() or time.time() - about.st_mtime < _NEW:
-            return
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            import shutil  # only now: see `run`
-
-            shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(descriptor)
 
 
 def descendants(root: int) -> list[int]:

@@ -196,7 +196,7 @@ def _within(prefix: str, path: str) -> str:
 
 
 def _named(pieces: list[str], rank: int, meshes: Sequence[Mesh]) -> HloSharding | None:
-    """Return a sharding that names axes, unless it has manual axes or parts of axes."""
+    """Return a sharding that names axes of the program, unless some are manual or divided."""
     dimensions: list[tuple[str, ...]] = []
     unreduced: tuple[str, ...] = ()
     for piece in pieces[1:]:
@@ -216,39 +216,7 @@ def _named(pieces: list[str], rank: int, meshes: Sequence[Mesh]) -> HloSharding 
     spec = tuple(dimensions) if any(dimensions) else ()
     known = {name for mesh in meshes for name, _ in mesh.axes}
     used = {name for names in (*spec, unreduced) for name in names}
-    if used <= known or not known:
-        return HloSharding(spec, unreduced)
-    return _renamed(pieces, spec, unreduced, meshes)
-
-
-def _renamed(
-    pieces: list[str], spec: Spec, unreduced: tuple[str, ...], meshes: Sequence[Mesh]
-) -> HloSharding | None:
-    """Return a sharding over XLA's own axes in terms of the program's meshes."""
-    sizes = dict(_SIZED.findall(pieces[0]))
-    ids = next((piece for piece in pieces if piece.startswith("device_ids=(")), "")
-    devices = groups.device_ids(ids[len("device_ids=(") : -1]) or tuple(
-        range(math.prod(map(int, sizes.values())))
-    )
-    parts = [*spec, unreduced]
-    if any(name not in sizes for names in parts for name in names):
-        return None
-    places = itertools.product(*(range(int(size)) for size in sizes.values()))
-    tiles: dict[int, tuple[int, ...]] = {}
-    for device, place in zip(devices, places, strict=False):
-        at = dict(zip(sizes, place, strict=True))
-        tiles[device] = tuple(
-            _mixed([(at[name], int(sizes[name])) for name in names]) for names in parts
-        )
-    return _of_tiles(tiles, len(spec), meshes)
-
-
-def _mixed(digits: list[tuple[int, int]]) -> int:
-    """Return a number from its digits, major to minor, each with its base."""
-    number = 0
-    for digit, base in digits:
-        number = number * base + digit
-    return number
+    return HloSharding(spec, unreduced) if used <= known or not known else None
 
 
 def _tiled(
