@@ -47,7 +47,7 @@ still on the device."""
 @pytest.mark.parametrize("program", [name for name in PROGRAMS if name not in DIFFERENT])
 def test_gpus_and_tpus_offload_the_same_bytes(program: str) -> None:
     gpu, tpu = (graph(target, program) for target in TARGETS)
-    assert amounts(gpu, gpu.host_transfers) == amounts(tpu, tpu.host_transfers)
+    assert amounts(gpu, gpu.offloads) == amounts(tpu, tpu.offloads)
 
 
 def test_an_offloaded_residual_of_a_scan_moves_once_in_each_iteration() -> None:
@@ -99,6 +99,18 @@ def test_a_transfer_in_one_arm_of_a_conditional_is_a_range() -> None:
     assert found.host_bytes_at_least(found.host_transfers) == 0
 
 
+def test_callbacks_move_their_operands_and_results() -> None:
+    found = graph("cuda:h100", "callback_of_two")
+    assert [
+        (each.direction, each.what, each.type, each.bytes, each.kernel)
+        for each in found.host_transfers
+    ] == [
+        ("to host", "callback", "f32[128], s32[64,2]", 1024, 0),
+        ("to device", "callback", "f32[32], s32[]", 132, 0),
+    ]
+    assert found.offloads == ()
+
+
 def test_a_kernel_that_reads_the_host_itself_stays_a_kernel() -> None:
     """XLA does not know the offsets of a slice in a loop of unknown length, so a kernel slices."""
     found = graph("cuda:h100", "streamed_until")
@@ -109,6 +121,9 @@ def test_a_kernel_that_reads_the_host_itself_stays_a_kernel() -> None:
 def test_a_callback_in_a_fusion_is_a_callback() -> None:
     found = graph("cuda:h100", "callback_in_scan")
     assert found.callback_count == 1
+    assert [(each.direction, each.bytes, each.runs) for each in found.host_transfers] == [
+        ("to host", 256, 16)
+    ]
 
 
 def test_a_copy_within_the_host_does_not_cross_the_link() -> None:
@@ -179,3 +194,23 @@ def test_a_copy_between_memories_is_a_transfer_or_a_kernel(
     assert [each.direction for each in found.host_transfers] == [direction] * bool(direction)
     own = platform == "tpu" and is_async and not direction
     assert (found.transfers, found.kernel_count) == (int(own), int(not own and not direction))
+
+
+def test_infeed_and_outfeed_are_transfers_of_their_kind() -> None:
+    text = """\
+HloModule m, is_scheduled=true
+
+ENTRY %main (p: f32[16]) -> f32[8,4] {
+  %p = f32[16]{0} parameter(0)
+  %token = token[] after-all()
+  %infeed = (f32[8,4]{1,0}, token[]) infeed(%token)
+  %fed = f32[8,4]{1,0} get-tuple-element(%infeed), index=0
+  %outfeed = token[] outfeed(%p, %token), outfeed_shape=f32[16]{0}
+  ROOT %copy = f32[8,4]{1,0} copy(%fed)
+}
+"""
+    found = read(text, platform="cuda")
+    assert [(each.direction, each.what, each.bytes) for each in found.host_transfers] == [
+        ("to device", "infeed", 128),
+        ("to host", "outfeed", 64),
+    ]

@@ -40,12 +40,14 @@ backend_config={{descending = false, batch_size = {rows} : i64}}
 """
 
 
-def call(key: str, value: str, shape: Sequence[int], *, scratch: int = 1000) -> Kernel:
+def call(
+    key: str, value: str, shape: Sequence[int], *, scratch: int = 1000, capability: str = "9.0"
+) -> Kernel:
     """The kernel of a call of CUB on a CUDA GPU."""
     dimensions = f"[{','.join(map(str, shape))}]"
     rows = 1 if len(shape) == 1 else shape[0]
     text = CALL.format(key=key + dimensions, value=value + dimensions, rows=rows, scratch=scratch)
-    (kernel,) = read(text, platform="cuda").kernels
+    (kernel,) = read(text, platform="cuda", capability=capability).kernels
     return kernel
 
 
@@ -76,23 +78,26 @@ def test_a_call_of_cub_is_counted_and_estimated_as_measured(
 
 
 @pytest.mark.parametrize(
-    ("key", "shape", "launches"),
+    ("key", "shape", "capability", "launches"),
     [
-        ("u64", (2**18,), (20, 20)),
-        ("u8", (2**18,), (6, 6)),
-        ("u16", (2**18,), (8, 9)),
-        ("u32", (2**18,), (12, 12)),
-        ("u16", (2**12,), (1, 1)),
-        ("u32", (3 * 2**28,), (36, 36)),
-        ("u16", (100, 2**14), (4, 4)),
-        ("u8", (100, 2**14), (3, 3)),
-        ("u64", (200, 2**15), (12, 12)),
+        ("u64", (2**18,), "9.0", (20, 20)),
+        ("u16", (2**18,), "9.0", (8, 8)),
+        ("u8", (2**18,), "10.0", (6, 6)),
+        ("u16", (2**18,), "8.0", (9, 9)),
+        ("u8", (2**18,), "8.9", (6, 6)),
+        ("u16", (2**18,), "", (8, 9)),
+        ("u32", (2**18,), "", (12, 12)),
+        ("u16", (2**12,), "9.0", (1, 1)),
+        ("u32", (3 * 2**28,), "9.0", (36, 36)),
+        ("u16", (100, 2**14), "9.0", (4, 4)),
+        ("u8", (100, 2**14), "9.0", (3, 3)),
+        ("u64", (200, 2**15), "9.0", (12, 12)),
     ],
 )
-def test_launches_depend_on_keys_and_rows(
-    key: str, shape: tuple[int, ...], launches: tuple[int, int]
+def test_launches_depend_on_keys_rows_and_chip(
+    key: str, shape: tuple[int, ...], capability: str, launches: tuple[int, int]
 ) -> None:
-    kernel = call(key, key, shape)
+    kernel = call(key, key, shape, capability=capability)
     assert (kernel.at_least, kernel.launches) == launches
 
 

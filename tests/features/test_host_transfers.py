@@ -88,10 +88,11 @@ async def test_json_has_every_transfer_and_the_memory_of_the_host(update: Locate
     assert isinstance(transfers, list)
     assert sorted((each["direction"], each["what"], each["bytes"]) for each in transfers) == [
         ("to device", "copy", MIB),
+        ("to host", "callback", 4),
         ("to host", "copy", MIB),
     ]
     assert (record["host_argument_bytes"], record["host_output_bytes"]) == (MIB, MIB)
-    assert record["host_bytes"] == 2 * MIB
+    assert record["host_bytes"] == 2 * MIB + 4
     assert record["host_link"] == {"name": "PCIe 5 ×16", "bandwidth": 63e9}
     assert record["estimate_is_lower_bound"] is True
 

@@ -80,6 +80,7 @@ def _described(
         constants=request.constants,
         barriers=request.barriers,
         platform=target.platform,
+        capability=target.capability,
         trips=dict(request.trips),
         communicates=request.communicates,
         meshes=meshes,
@@ -107,6 +108,14 @@ def _described(
     )
 
 
+_LARGE_SORT = 80_000
+_NARROW_SORT = 512
+"""Above `_LARGE_SORT` bytes (22,000 elements of 32 bits are more), or `_NARROW_SORT` elements
+of 16 bits or fewer, XLA uses CUB for sorts of one key and at most one value
+(`IsCubSortFasterOnH100`, `IsCubCompatibleSort` in `xla/backends/gpu/transforms/sort_rewriter.cc`).
+"""
+
+
 def _notes(notes: tuple[str, ...], graph: Graph) -> tuple[str, ...]:
     """Return those notes of a device that apply to these kernels."""
     ends = {(kernel.ends_because, bool(kernel.workspace)) for kernel in graph.kernels}
@@ -123,5 +132,9 @@ def _may_be_cubs(kernel: Kernel) -> bool:
     is_own = kernel.ends_because == "sort" and "sort" in kernel.title and not kernel.workspace
     if not is_own or len(kernel.inputs) > 2:
         return False
-    longest = max((math.prod(sizes(value)) for value in kernel.inputs), default=0)
-    return not devices.sorts_with_cub(xla.JAXLIB) or longest > devices.LONGEST_CUB_SORT
+    arrays = [(value.bytes, math.prod(sizes(value))) for value in kernel.inputs]
+    if devices.sorts_with_cub(xla.JAXLIB):
+        return any(count > devices.LONGEST_CUB_SORT for _, count in arrays)
+    return any(
+        size > _LARGE_SORT or (count > _NARROW_SORT and size <= 2 * count) for size, count in arrays
+    )

@@ -77,7 +77,7 @@ def rows(kernels: AnyFigures) -> list[Sequence[str]]:
 def largest(kernels: AnyFigures, most: int) -> Iterator[str]:
     """Yield `to host f32[512,512] 1 MiB, 8 times at line 12` for the largest transfers."""
     graph = kernels.graph
-    by_size = sorted(graph.host_transfers, key=lambda each: each.runs * each.bytes, reverse=True)
+    by_size = sorted(graph.offloads, key=lambda each: each.runs * each.bytes, reverse=True)
     for transfer in by_size[:most]:
         at = lines_of(kernels, transfer)
         yield f"{text(transfer)}{f' at line {at[0]}' if at else ''}"
@@ -117,7 +117,7 @@ def _own(kernels: AnyFigures, transfer: HostTransfer) -> tuple[str, ...]:
     kind = (transfer.direction, transfer.type)
     alike = [
         each
-        for each in kernels.graph.host_transfers
+        for each in kernels.graph.offloads
         if not each.equations and (each.direction, each.type) == kind
     ]
     on_host = transfer.direction == TO_HOST

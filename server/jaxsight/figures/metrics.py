@@ -50,9 +50,9 @@ def metric_of(figures: AnyFigures, name: str) -> Metric:
             known = Metric(graph.moved_bytes, graph.moved_at_least)
             return known if graph.moved_known else _UNKNOWN
         case "host-transfers":
-            return Metric(len(graph.host_transfers), len(graph.host_transfers))
+            return Metric(len(graph.offloads), len(graph.offloads))
         case "host-moved":
-            transfers = graph.host_transfers
+            transfers = graph.offloads
             known = Metric(graph.host_bytes(transfers), graph.host_bytes_at_least(transfers))
             return known if graph.host_bytes_known else _UNKNOWN
     number = len(collectives_of(graph, name))

@@ -93,8 +93,8 @@ _COMPARED: Mapping[str, Callable[[Compiled], str]] = {
     "devices": lambda program: str(program.devices),
     "collectives": lambda program: str(len(program.graph.collectives)),
     "moved": lambda program: moved_figure(program.graph),
-    "host transfers": lambda program: str(len(program.graph.host_transfers)),
-    "to and from the host": lambda p: moved_to_host(p.graph, p.graph.host_transfers),
+    "host transfers": lambda program: str(len(program.graph.offloads)),
+    "to and from the host": lambda p: moved_to_host(p.graph, p.graph.offloads),
     "temp": temporary_memory,
     "folded": lambda program: units.size(program.graph.folded_bytes),
 }

@@ -148,7 +148,7 @@ def host_transfer_figure(graph: Graph) -> list[str]:
 
     Callbacks have a figure of their own.
     """
-    if not (offloads := graph.host_transfers):
+    if not (offloads := graph.offloads):
         return []
     return [f"{count(len(offloads), 'host transfer')}, {moved_to_host(graph, offloads)}"]
 

@@ -298,8 +298,8 @@ class HloModule:
 
     @cached_property
     def has_host_memory(self) -> bool:
-        """Whether some value is in the memory of the host."""
-        return HOST_MARK in self._text
+        """Whether some value is in the memory of the host, or is computed there."""
+        return HOST_MARK in self._text or HOST_EXECUTE in self._text
 
     def _read_rest(self) -> None:
         for name in tuple(self._unread):

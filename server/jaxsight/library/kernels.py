@@ -203,16 +203,16 @@ class Kernels:
 
     @property
     def host_transfers(self) -> tuple[HostTransfer, ...]:
-        """The transfers between the host and the device, without those of callbacks."""
+        """The transfers between the host and the device, with those of callbacks."""
         return self.graph.host_transfers
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of these transfers in one run.
+        """Bytes of these transfers in one run, without those of callbacks.
 
         A loop of unknown length counts once.
         """
-        return self.graph.host_bytes(self.graph.host_transfers)
+        return self.graph.host_bytes(self.graph.offloads)
 
     def lines(self, kernel: Kernel | HostTransfer) -> list[str]:
         """Return the lines (`model.py:12`) that a kernel computes, or else those that it feeds."""

@@ -182,7 +182,7 @@ def _timings(
         found = measured([make], limits, lambda stage, detail: None)
     target = recognized(target, device.device_kind if target.platform != CPU else "")
     platform = target.platform
-    graph = read(found.program.hlo, platform=platform)
+    graph = read(found.program.hlo, platform=platform, capability=target.capability)
     places = LivePlaces(dict(places_of(traced.jaxpr)))
 
     def lines(kernel: Kernel) -> list[str]:

@@ -246,7 +246,7 @@ class FactSources:
             collectives=self.collectives(),
             constants=self.constants(),
             loops=tuple(LoopFact(loop.trips, self.place((loop.equation,))) for loop in graph.loops),
-            host=graph.host_bytes(graph.host_transfers),
+            host=graph.host_bytes(graph.offloads),
             callbacks=graph.callback_count,
             not_reused=sum(not each.result for each in self.figures.donations),
             devices=compiled.devices,

@@ -299,7 +299,7 @@ def of_compiled(fn: object, target: str | None) -> Kernels | None:
     if target is not None and parse(target).name != own.name:
         raise CannotShow(f"it is compiled for {own.name}; pass the function for another target")
     hlo, written = numbered(fn.as_text() or "")
-    graph = read(hlo, platform=own.platform)
+    graph = read(hlo, platform=own.platform, capability=own.capability)
     memory = memory_of(executable)
     kind = "" if own.platform == "cpu" else device.device_kind
     devices = len(executable.local_devices())

@@ -200,7 +200,10 @@ def _on_gpu(work: Work, chip: Gpu, whole: int = 0) -> float | None:
         updating = work.atomics.sectors / chip.measured.atomic_sectors
     moved = work.read + work.written
     moving = _moving(moved, max(moved, whole), chip) * max(1.0, _MEMORY / work.efficiency)
-    moving += work.repeated / (_MEMORY * chip.bandwidth)
+    if work.read > _L2_FULL * chip.l2 or chip.measured is None:
+        moving += work.repeated / (_MEMORY * chip.bandwidth)
+    else:
+        moving = max(moving, work.repeated / chip.measured.l2)
     waiting = max(min(_RAMP, moved / _RAMP_RATE), work.cycles / (chip.clock * GIGA))
     return before + max(moving, waiting, updating, *(idle * each for each in units.values()), 0.0)
 

@@ -137,7 +137,7 @@ class Kernel:
     instruction: int = 0
     """Its line in the HLO text, from 0."""
     emitted: int = 0
-    """Instructions that code is generated for."""
+    """Instructions that code is generated for, each for every index that it is read at."""
     collective: Collective | None = None
     """What it communicates, if its kind is `collective`."""
     undecided: Undecided | None = None
@@ -387,8 +387,12 @@ class Graph:
     def written_bytes(self) -> int:
         """The bytes that kernels and transfers from the host write on the device, each once."""
         written = sum(kernel.bytes_out + kernel.workspace for kernel in self.kernels)
-        transfers = (each for each in self.host_transfers if each.direction == TO_DEVICE)
-        return written + sum(each.bytes for each in transfers)
+        return written + sum(each.bytes for each in self.offloads if each.direction == TO_DEVICE)
+
+    @property
+    def offloads(self) -> tuple[HostTransfer, ...]:
+        """The transfers between the host and the device, without those of callbacks."""
+        return tuple(transfer for transfer in self.host_transfers if transfer.is_offload)
 
     def host_bytes(self, transfers: Iterable[HostTransfer]) -> int:
         """Return the maximum bytes that some of the host transfers move in one run.

@@ -41,10 +41,10 @@ class Work:
     efficiency: float = 1.0
     """The share of the memory bandwidth that such a kernel reaches at most."""
     repeated: int = 0
-    """Bytes that are read besides `read`, but lie in what was read before: rows of tiles that are
-    not adjacent."""
+    """Bytes that are read besides `read`, but lie in what was read before: rows of a gather whose
+    indices are more than the rows of its table."""
     blocks: int = 0
-    """Thread blocks of a sort, which may be fewer than the chip has cores; 0 for other kernels."""
+    """Thread blocks of a kernel that may have fewer than the chip has cores; 0 if it has more."""
     atomics: Atomics | None = None
     """What a scatter adds to places that several of its indices may name."""
     before: Work | None = None
@@ -120,11 +120,15 @@ def scratch_at_most(undecided: Sequence[Undecided]) -> int | None:
 
 TO_HOST, TO_DEVICE, WITHIN_HOST = "to host", "to device", "within host"
 
-Transferred: TypeAlias = Literal["copy", "slice", "update"]
+Transferred: TypeAlias = Literal[
+    "copy", "slice", "update", "computation", "callback", "infeed", "outfeed", "send", "receive"
+]
 COPY: Final = "copy"
 SLICE: Final = "slice"
 UPDATE: Final = "update"
 """What is moved: a whole array, a part of one, or an array into a part of a larger one."""
+COMPUTATION: Final = "computation"
+"""The operands and results of a computation on the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,7 @@ class HostTransfer:
     is_async: bool = False
     """Whether kernels run between its start and its end."""
     kernel: int = -1
-    """The kernel that reads or writes the memory of the host itself; -1 if none does."""
+    """The kernel that makes the transfer, such as a callback; -1 if it is none."""
     loops: tuple[int, ...] = ()
     """The loops around it, outermost first."""
     branch: int = -1
@@ -157,3 +161,8 @@ class HostTransfer:
     """The same without loops of unknown trip count."""
     instruction: int = 0
     """Its line in the HLO text, from 0."""
+
+    @property
+    def is_offload(self) -> bool:
+        """Whether it moves an array between memories, and is no call of the host."""
+        return self.what in (COPY, SLICE, UPDATE)

@@ -84,7 +84,7 @@ def graph(name: str, target: str = TARGET) -> Graph:
     """Read the kernels of a program from its stored HLO."""
     text = _archive().read(f"{target.replace(':', '_')}/{name}.txt").decode()
     chosen = parse(target)
-    return read(text, platform=chosen.platform)
+    return read(text, platform=chosen.platform, capability=chosen.capability)
 
 
 def _argument(type: str) -> Any:

@@ -36,7 +36,7 @@ class Program:
     def graph(self) -> Graph:
         """The kernel graph of the compile without the device."""
         workspace = GPUS["h100"].blas_workspace
-        return read(self.text, platform="cuda", workspace=workspace)
+        return read(self.text, platform="cuda", capability="9.0", workspace=workspace)
 
     @property
     def range(self) -> tuple[int, int]:

@@ -17,7 +17,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
@@ -189,7 +189,7 @@ def compile_to_schedule(
         return compile(program, devices, options)
     with partitioning.watched(devices.distribution, options) as watch:
         if can_dump:
-            compiled = _compile_dumped(program, devices, watch, ends_early=True)
+            compiled = _compile_to_dump(program, devices, watch)
         else:
             compiled = _compile_to_hook(program, devices, watch.options)
     return replace(compiled, unpartitioned=watch.hlo, log=watch.log)
@@ -217,37 +217,28 @@ def _compile_to_hook(
     return _complete(executable)
 
 
-def _compile_dumped(
-    program: bytes,
-    devices: Devices,
-    watch: partitioning.WatchedCompile,
-    *,
-    ends_early: bool = False,
+def _compile_to_dump(
+    program: bytes, devices: Devices, watch: partitioning.WatchedCompile
 ) -> Compilation:
-    """Compile a portable artifact for a GPU that is not present.
+    """Compile a portable artifact for a GPU that is not present until memory is assigned.
 
-    Args:
-        ends_early: whether the compile ends once memory is assigned.
+    A compile that ends before is repeated completely, for XLA's own error.
 
     Raises:
         Refused: as for `compile`.
     """
     module = _parsed(program, devices)
     with schedule.dump_folder() as folder:
-        dumping = schedule.ending(folder) if ends_early else schedule.dumping_into(folder)
         try:
-            return _complete(_compiled(module, devices, {**watch.options, **dumping}))
-        except NotCompilable as error:
+            ending = {**watch.options, **schedule.ending(folder)}
+            return _complete(_compiled(module, devices, ending))
+        except NotCompilable:
             dumped = schedule.read_dump(folder)
-            if dumped is None and ends_early:
-                return _compile_dumped(program, devices, watch)  # for XLA's own error
-            if dumped is None or not (ends_early or _AFTER_HLO.search(str(error))):
-                raise
         finally:
             watch.also(folder)
-    # All sizes but those of code, and the peak, are known.
-    result = _incomplete(dumped.program)
-    return replace(result, memory=dumped.memory, is_complete=not ends_early)
+    if dumped is None:
+        return _compile(program, devices, watch)
+    return _without_code(dumped)
 
 
 def _incomplete(program: bytes) -> Compilation:
@@ -290,17 +281,37 @@ def _compile(
         if is_cancelled is not None and is_cancelled():
             raise _Ended
 
-    if not devices.here and devices.platform == "gpu":
-        return _compile_dumped(program, devices, watch)
     can_end = is_cancelled is not None and can_stop(devices)
     watching = schedule.looking(look) if can_end else contextlib.nullcontext()
     try:
-        with watching:
+        with watching, _dumping(devices, watch) as dump:
             return _complete(_compiled(_parsed(program, devices), devices, watch.options))
     except NotCompilable as error:
         if is_cancelled is not None and is_cancelled():
             raise NotCompilable("cancelled", "the compile was cancelled") from error
-        raise
+        if not dump or _AFTER_HLO.search(str(error)) is None:
+            raise
+        return replace(_without_code(dump[0]), is_complete=True)
+
+
+@contextlib.contextmanager
+def _dumping(
+    devices: Devices, watch: partitioning.WatchedCompile
+) -> Iterator[list[schedule.Dumped]]:
+    """Collect what XLA dumps, if the body fails to compile for a GPU that is not present."""
+    dumped: list[schedule.Dumped] = []
+    if devices.here or devices.platform != "gpu":
+        yield dumped
+        return
+    with schedule.dump_folder() as folder:
+        watch.options = {**watch.options, **schedule.dumping_into(folder)}
+        try:
+            yield dumped
+        except NotCompilable:
+            dumped += filter(None, [schedule.read_dump(folder)])
+            raise
+        finally:
+            watch.also(folder)
 
 
 def _complete(executable: Any) -> Compilation:
@@ -336,6 +347,11 @@ def _compiled(module: Any, devices: Devices, options: Mapping[str, str | bool]) 
             return devices.toolchain.load(devices.devices, module, settings)
     except Exception as error:
         raise NotCompilable("xla", f"{type(error).__name__}: {error}") from error
+
+
+def _without_code(dumped: schedule.Dumped) -> Compilation:
+    """Return the result for a dumped program: all sizes but those of code, and the peak."""
+    return replace(_incomplete(dumped.program), memory=dumped.memory)
 
 
 def memory_of(executable: Any) -> Memory:

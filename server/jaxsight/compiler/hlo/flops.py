@@ -9,6 +9,7 @@ Operations that take another number of instructions than an addition (`COSTLY`) 
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -16,14 +17,14 @@ from functools import lru_cache
 
 from jaxsight.compiler.hlo.sorts import sorted_lengths
 from jaxsight.hlo.shapes import KEPT, arrays, bits, dims, dtype, elements, sizes
-from jaxsight.hlo.text import Instruction, attribute
+from jaxsight.hlo.text import Computation, Instruction, attribute
 from jaxsight.wire.kernel_work import Operations
 
 MATRIX = "matrix"
 VECTOR = "vector"
 FUSED = "multiply-add"
-"""The opcode of products without matrix units, of which a multiplication and an addition are one
-instruction."""
+"""The opcode of multiplications that are one instruction with the addition of their result, and of
+both in products without matrix units."""
 COSTLY = frozenset(
     {
         "atan2", "cbrt", "cosine", "divide", "erf", "exponential", "exponential-minus-one", "log",
@@ -96,6 +97,24 @@ def operations(instruction: Instruction, lookup: Lookup, *, on_matrix_units: boo
 @lru_cache(maxsize=KEPT)
 def _elementwise(shape: str, opcode: str) -> Operations:
     return Operations(VECTOR, dtype(shape), elements(shape), "", opcode)
+
+
+def fused_multiplications(computation: Computation) -> frozenset[str]:
+    """Return the multiplications that LLVM contracts with the only addition that reads them.
+
+    XLA allows it on GPUs (`llvm::FPOpFusion::Fast` in
+    xla/service/gpu/llvm_gpu_backend/gpu_backend_lib.cc).
+    """
+    found = set[str]()
+    for each in computation.instructions:
+        if each.opcode in ("add", "subtract") and dtype(each.shape).startswith(("f", "bf")):
+            factors = (
+                factor.name
+                for factor in computation.operands(each)
+                if factor.opcode == "multiply" and len(computation.users[factor.name]) == 1
+            )
+            found.update(itertools.islice(factors, 1))
+    return frozenset(found)
 
 
 def is_matmul_call(instruction: Instruction) -> bool:

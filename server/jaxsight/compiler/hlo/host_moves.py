@@ -19,6 +19,7 @@ from jaxsight.hlo.shapes import HOST_MARK, HOST_SPACE, KEPT, array_types, arrays
 from jaxsight.hlo.text import HOST_EXECUTE, Computation, HloModule, Instruction
 from jaxsight.wire.kernel_graph import Value
 from jaxsight.wire.kernel_work import (
+    COMPUTATION,
     COPY,
     SLICE,
     TO_DEVICE,
@@ -94,7 +95,7 @@ def moves(
         platform: `cpu`, `cuda`, `rocm` or `tpu`.
     """
     if instruction.attribute("custom_call_target") == HOST_EXECUTE:
-        return []  # it reads and writes its own memory; other copies of its values are not known
+        return list(_accessed(instruction, computation, platform, COMPUTATION))
     shapes = [each.shape for each in (instruction, *computation.operands(instruction))]
     if not any(HOST_MARK in shape for shape in shapes):
         return []
@@ -134,15 +135,24 @@ def _moved(
         yield Move(direction, what, moved[0])
 
 
-def _accessed(instruction: Instruction, computation: Computation, platform: str) -> Iterator[Move]:
-    """Yield what a kernel that computes reads from the memory of the host, and writes there."""
+def _accessed(
+    instruction: Instruction, computation: Computation, platform: str, what: Transferred = COPY
+) -> Iterator[Move]:
+    """Yield what a kernel that computes reads from the memory of the host, and writes there.
+
+    Of a `COMPUTATION` on the host, yield its operands and results that are on the device: they are
+    copied to the host and back (`xla/backends/gpu/runtime/host_execute_thunk.cc`).
+    """
+    on_host = what == COMPUTATION
+    operands = computation.operands(instruction)
     is_start = instruction.opcode.endswith("-start")
     results = _result(instruction) if is_start else instruction.shape
-    read = [(TO_DEVICE, operand.shape) for operand in computation.operands(instruction)]
-    for direction, shape in (*read, (TO_HOST, results)):
-        for type_ in array_types(shape):
-            if is_on_host(type_, platform) and (values := arrays(type_)):
-                yield Move(direction, COPY, values[0], True)
+    for is_read, shapes in ((True, [operand.shape for operand in operands]), (False, [results])):
+        for type_ in (type_ for shape in shapes for type_ in array_types(shape)):
+            elsewhere = is_on_host(type_, platform) is not on_host
+            if elsewhere and (values := arrays(type_)):
+                direction = TO_HOST if is_read is on_host else TO_DEVICE
+                yield Move(direction, what, values[0], True)
 
 
 def _result(instruction: Instruction) -> str:

@@ -1,16 +1,24 @@
-"""Describe the transfers between the host and the device."""
+"""Describe the transfers between the host and the device, with those of callbacks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from jaxsight.compiler.hlo.distributed.collectives import is_async
-from jaxsight.compiler.hlo.walk import FREE, Moving, Walk
+from jaxsight.compiler.hlo.fused import Fused
+from jaxsight.compiler.hlo.walk import FREE, Moving, Unit, Walk
+from jaxsight.hlo.shapes import arrays
 from jaxsight.hlo.text import Computation, HloModule, Instruction
 from jaxsight.wire.chunks import equation_order
-from jaxsight.wire.kernel_graph import Kernel
-from jaxsight.wire.kernel_work import TO_HOST, HostTransfer
+from jaxsight.wire.kernel_graph import CALLBACK, Kernel
+from jaxsight.wire.kernel_work import TO_DEVICE, TO_HOST, HostTransfer, Transferred
 
+_NAMES: Mapping[str, Transferred] = {
+    "infeed": "infeed",
+    "outfeed": "outfeed",
+    "send": "send",
+    "recv": "receive",
+}
 _FARTHEST = 200
 """Number of instructions in which the equations of a transfer are searched in each direction,
 chosen: with fewer, a transfer of a large tuple has no line; with more, it may have another's."""
@@ -24,7 +32,13 @@ def host_transfers(walked: Walk, kernels: Sequence[Kernel]) -> tuple[HostTransfe
         (unit.computation.name, unit.instruction.name): kernel.equations or kernel.feeds
         for unit, kernel in zip(walked.units, kernels, strict=True)
     }
-    return tuple(transfer for moving in walked.moving for transfer in _moved(walked, moving, paths))
+    found: list[tuple[int, HostTransfer]] = []
+    for moving in walked.moving:
+        found += [(moving.before, transfer) for transfer in _moved(walked, moving, paths)]
+    for index, kernel in enumerate(kernels):
+        if kernel.kind == CALLBACK:
+            found += [(index, transfer) for transfer in _called_back(walked, index, kernel)]
+    return tuple(transfer for _, transfer in sorted(found, key=lambda each: each[0]))
 
 
 _Paths = Mapping[tuple[str, str], tuple[str, ...]]
@@ -76,12 +90,44 @@ def _moved(walked: Walk, moving: Moving, paths: _Paths) -> Iterator[HostTransfer
             feeds,
             overlaps,
             moving.before if move.is_kernel else -1,
-            unit.loops,
-            unit.branch,
-            walked.runs(unit),
-            unit.at_least,
-            start.line,
+            *_context(walked, unit),
         )
+
+
+def _called_back(walked: Walk, index: int, kernel: Kernel) -> Iterator[HostTransfer]:
+    """Yield what a callback, an infeed or a send moves: its operands to the host, its results back.
+
+    On GPUs, callbacks copy both (`xla_ffi_python_gpu_callback` in jaxlib, `py_client_gpu.cc`).
+    """
+    unit = walked.units[index]
+    call, lookup = unit.instruction, unit.computation.by_name.get
+    if (body := Fused(call, walked.module).body) is not None:
+        called = (each for each in body.instructions if each.opcode == "custom-call")
+        call, lookup = next(called, call), body.by_name.get
+    opcode, is_call = call.opcode, call.opcode == "custom-call"
+    comes_in = opcode in ("infeed", "recv")
+    operands = map(lookup, call.operands if is_call else call.operands[: not comes_in])
+    sent = [value for each in operands if each is not None for value in arrays(each.shape)]
+    received = arrays(call.shape) if is_call else kernel.outputs if comes_in else ()
+    for direction, values in ((TO_HOST, sent), (TO_DEVICE, received)):
+        if amount := sum(value.bytes for value in values):
+            yield HostTransfer(
+                kernel.name,
+                direction,
+                _NAMES.get(opcode, CALLBACK),
+                ", ".join(value.text for value in values),
+                amount,
+                kernel.equations,
+                kernel.feeds,
+                False,
+                index,
+                *_context(walked, unit),
+            )
+
+
+def _context(walked: Walk, unit: Unit) -> tuple[tuple[int, ...], int, int, int, int]:
+    """Return the loops and the branch around an instruction, its runs, and its line."""
+    return unit.loops, unit.branch, walked.runs(unit), unit.at_least, unit.instruction.line
 
 
 def _own(start: Instruction, computation: Computation, module: HloModule) -> tuple[str, ...]:

@@ -95,6 +95,7 @@ def read(
     constants: Collection[str] = (),
     barriers: Iterable[str] = (),
     platform: str = "cpu",
+    capability: str = "",
     trips: Mapping[str, int] | None = None,
     communicates: Collection[str] = (),
     meshes: Sequence[Mesh] = (),
@@ -110,6 +111,8 @@ def read(
             removes at the end.
         platform: the target's platform, `cpu`, `cuda`, `rocm` or `tpu`, which determines the
             launches of loops and sorts.
+        capability: the compute capability of a GPU, such as `9.0`, which determines how CUB sorts;
+            empty if unknown.
         trips: trip counts of loops by the paths of their equations, for loops whose trip count is
             not in the HLO.
         communicates: paths of the equations that are collectives, such as those of `psum`; the
@@ -125,7 +128,7 @@ def read(
         program = collectives.PartitionedProgram(
             module, device_count(module.header), tuple(meshes), frozenset(communicates)
         )
-        describer = _Describer(walked, program, workspace)
+        describer = _Describer(walked, program, capability, workspace)
         return _graph(walked, frozenset(constants), barriers, describer)
 
 
@@ -188,10 +191,12 @@ class _Describer:
         self,
         walked: Walk,
         program: collectives.PartitionedProgram,
+        capability: str,
         workspace: int | None,
     ) -> None:
         self._walked = walked
         self._program = program
+        self._capability = capability
         self._workspace = workspace
         self._done: set[tuple[str, str, str]] = set()
 
@@ -202,11 +207,13 @@ class _Describer:
         own = kind(fused)
         computed, passed_on, recomputed = self._equations(fused)
         equations = sorted(computed or {*passed_on, *_equations(unit)}, key=equation_order)
-        sort = sorts.launches(self._walked.module, unit.computation, fused, platform)
+        sort = sorts.launches(
+            self._walked.module, unit.computation, fused, platform, self._capability
+        )
         least, most = sort or (1, 1)
         launches = unit.launches * most
         tuned = undecided(fused, self._workspace) if self._workspace is not None else None
-        work = work_of(fused, unit.computation)
+        work = work_of(fused, unit.computation, self._capability)
         copies = own.title == HOST_CALLBACK and platform != "cpu"  # on CPUs, callbacks do not
         kernel = Kernel(
             name=instruction.name,
@@ -230,7 +237,7 @@ class _Describer:
             if own.word == "collective"
             else None,
             undecided=tuned,
-            emitted=len(fused.inside),
+            emitted=fused.emitted,
         )
         return kernel, boundary(unit, own, fused)
 

@@ -13,7 +13,7 @@ An operand whose buffer the result cannot reuse is copied first (`SortFusion::Em
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from jaxsight.compiler.hlo.fused import Fused
@@ -34,13 +34,15 @@ _TILE_THREADS, _TILE_ITEMS = 256, 19
 4 bytes (`SingleTilePolicy`)."""
 _PORTION = (1 << 28) - 1
 """The most elements of one kernel of a pass (`PORTION_SIZE` of `invoke_onesweep`)."""
+_ONESWEEP = 9
+"""The first major compute capability on which CUB sorts narrow keys by Onesweep: `Policy900`."""
 
 
 class Launches(NamedTuple):
     """Kernels and copies of one execution of a sort.
 
     `most` exceeds `least` if it is unknown whether an operand is copied, or which of its algorithms
-    CUB uses, which depends on the GPU for narrow keys.
+    CUB uses.
     """
 
     least: int
@@ -54,12 +56,14 @@ class RadixSort:
     As in `cub/device/dispatch/dispatch_radix_sort.cuh` and `tuning/tuning_radix_sort.cuh` of
     NVIDIA's cccl 3.1 and 3.2. Several rows are sorted by one kernel for each digit, in which one
     block sorts a row. A single row is sorted by Onesweep (A. Adinets, D. Merrill: "Onesweep: A
-    Faster Least Significant Digit Radix Sort for GPUs", arXiv 2206.01784), or in one kernel if it
-    is short.
+    Faster Least Significant Digit Radix Sort for GPUs", arXiv 2206.01784), by three kernels for
+    each digit ("sweeps"), or in one kernel if it is short.
     """
 
     values: tuple[Value, ...]
     """The keys, and what is sorted with them."""
+    capability: str = ""
+    """The compute capability of the GPU, such as `9.0`; empty if unknown."""
 
     @property
     def length(self) -> int:
@@ -88,12 +92,21 @@ class RadixSort:
         return self.rows == 1 and self.length <= _TILE_THREADS * items
 
     @property
+    def _sweeps(self) -> bool:
+        """Whether a single row is sorted by sweeps: narrow keys before Hopper."""
+        major = int(self.capability.partition(".")[0] or _ONESWEEP)
+        return self._bits < 32 and major < _ONESWEEP
+
+    @property
     def passes(self) -> int:
         """How often it moves all keys and values: the number of digits."""
         if self.is_single_tile:
             return 1
+        is_wide = self._bits > 8
         if self.rows > 1:
-            return math.ceil(self._bits / (6 if self._bits > 8 else 5))
+            return math.ceil(self._bits / (6 if is_wide else 5))
+        if self._sweeps:
+            return math.ceil(self._bits / (7 if is_wide else 5))
         return self._bits // 8
 
     @property
@@ -101,7 +114,7 @@ class RadixSort:
         """How often it reads the keys to count digits; Onesweep counts all digits at once."""
         if self.is_single_tile:
             return 0
-        return self.passes if self.rows > 1 else 1
+        return self.passes if self.rows > 1 or self._sweeps else 1
 
     @property
     def launches(self) -> Launches:
@@ -110,38 +123,44 @@ class RadixSort:
             return Launches(1, 1)
         if self.rows > 1:
             return Launches(self.passes + 1, self.passes + 1)  # a copy of the rows' offsets
+        if self._sweeps:
+            return Launches(3 * self.passes, 3 * self.passes)
         # Counting all digits, summing the counts, and each pass; the first and each pass clear.
         onesweep = 2 * (2 + self.passes * math.ceil(self.length / _PORTION))
-        if self._bits >= 32:
+        if self.capability or self._bits >= 32:
             return Launches(onesweep, onesweep)
-        # Before Hopper narrow keys are sorted by three kernels for each digit (`Policy900`).
-        sweeps = 3 * math.ceil(self._bits / (7 if self._bits > 8 else 5))
-        return Launches(min(onesweep, sweeps), max(onesweep, sweeps))
+        sweeps = replace(self, capability="8.0").launches
+        return Launches(min(onesweep, sweeps.least), max(onesweep, sweeps.most))
 
 
-def radix_sort(instruction: Instruction) -> RadixSort | None:
-    """Return how CUB sorts, or `None` if an instruction does not call it for a sort."""
+def radix_sort(instruction: Instruction, capability: str = "") -> RadixSort | None:
+    """Return how CUB sorts, or `None` if an instruction does not call it for a sort.
+
+    Args:
+        capability: the compute capability of the GPU, such as `9.0`; empty if unknown.
+    """
     if not instruction.attribute("custom_call_target").startswith(CUB):
         return None
     values = arrays(instruction.shape)[:-1]  # The last one is scratch memory.
     if not values or not math.prod(sizes(values[0])):
         return None
-    return RadixSort(values)
+    return RadixSort(values, capability)
 
 
 def launches(
-    module: HloModule, computation: Computation, fused: Fused, platform: str
+    module: HloModule, computation: Computation, fused: Fused, platform: str, capability: str
 ) -> Launches | None:
     """Count the launches of an instruction that is a sort, or a fusion of one.
 
     Args:
         computation: the computation of the instruction.
         platform: `cuda` or `rocm`.
+        capability: the compute capability of a GPU, such as `9.0`; empty if unknown.
 
     Returns:
         `None` if it is no sort, or one by another library than CUB.
     """
-    if platform == "cuda" and (radix := radix_sort(fused.instruction)) is not None:
+    if platform == "cuda" and (radix := radix_sort(fused.instruction, capability)) is not None:
         return radix.launches
     if "sort" not in fused.opcodes or platform not in SHARED_PER_BLOCK:
         return None

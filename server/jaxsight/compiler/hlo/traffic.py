@@ -30,6 +30,11 @@ SECTOR = 32
 "Coalesced Access to Global Memory").
 """
 
+_CACHED = 128 * 1024
+"""Bytes of a table that stays in the L1 cache of each multiprocessor, which has at least as many
+since Volta (CUDA C++ Programming Guide, "Compute Capabilities").
+"""
+
 _SAME = frozenset({"bitcast", "reshape", "bitcast-convert"})
 _WHOLE = frozenset(
     {
@@ -161,6 +166,19 @@ def sliced_bytes(instruction: Instruction, lookup: Lookup) -> int:
     window = instruction.numbers("slice_sizes")
     count = elements(instruction.shape) // max(math.prod(window), 1)
     return min(count * _touched(window, source), _bytes(source))
+
+
+def repeated_bytes(gather: Instruction, lookup: Lookup) -> int:
+    """Return the bytes that a gather reads more often than once, if it has more rows than a table.
+
+    Its rows are in whole sectors.
+    """
+    source = operand(gather, lookup, 0)
+    window = gather.numbers("slice_sizes")
+    if _bytes(source) <= _CACHED:
+        return 0
+    count = elements(gather.shape) // max(math.prod(window), 1)
+    return max(0, count * _touched(window, source) - _bytes(source))
 
 
 def atomic_sectors(scatter: Instruction, lookup: Lookup) -> tuple[int, int]:

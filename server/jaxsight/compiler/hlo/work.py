@@ -63,11 +63,12 @@ _FFT_AT_ONCE = 8192
 """
 
 
-def work_of(fused: Fused, computation: Computation) -> Work | None:
+def work_of(fused: Fused, computation: Computation, capability: str = "") -> Work | None:
     """Return the work of one execution of a kernel, or `None` without a model of it.
 
     Args:
         computation: the computation of its instruction.
+        capability: the compute capability of the GPU, such as `9.0`; empty if unknown.
     """
     instruction = fused.instruction
     on_tpu = is_tiled(instruction.shape)
@@ -76,7 +77,7 @@ def work_of(fused: Fused, computation: Computation) -> Work | None:
     estimated = _CYCLES.search(instruction.attributes)
     cycles = int(estimated[1]) if estimated else 0
     body = fused.body
-    if (radix := sorts.radix_sort(instruction)) is not None:
+    if (radix := sorts.radix_sort(instruction, capability)) is not None:
         return _of_radix_sort(radix)
     sort = next((inner for inner in fused.inside if inner.opcode == "sort"), None)
     if sort is not None:
@@ -101,9 +102,16 @@ def work_of(fused: Fused, computation: Computation) -> Work | None:
     )
     if on_tpu:
         return work
+    repeated = sum(
+        traffic.repeated_bytes(inner, within.by_name.get)
+        for within, required in _within(body, needs)
+        for inner in within.instructions
+        if inner.opcode == "gather" and required.by_name.get(inner.name)
+    )
     return replace(
         work,
-        repeated=_far_apart(instruction) * (read + written),
+        repeated=repeated + _far_apart(instruction) * (read + written),
+        blocks=_rows(fused),
         atomics=_atomics(fused, body, needs),
         before=_prepared(fused, body),
     )
@@ -201,6 +209,7 @@ def _operations(
     """Return the operations of a fusion, each scaled by its required share."""
     counts = Counter[tuple[str, str, str, str]]()
     for computation, required in _within(body, needs):
+        contracted = flops.fused_multiplications(computation)
         for instruction in computation.instructions:
             share = required.by_name.get(instruction.name, 0.0)
             if share == 0.0 or instruction.opcode in flops.UNCOUNTED:
@@ -209,7 +218,8 @@ def _operations(
                 instruction, computation.by_name.get, on_matrix_units=on_matrix_units
             )
             if part.count:
-                key = part.unit, part.dtype, part.precision, part.opcode
+                opcode = flops.FUSED if instruction.name in contracted else part.opcode
+                key = part.unit, part.dtype, part.precision, opcode
                 counts[key] += math.ceil(part.count * share)
     return tuple(
         Operations(unit, name, count, precision, opcode)
@@ -242,6 +252,17 @@ def _far_apart(fusion: Instruction) -> int:
         return 0
     rows = [axis for axis, length in enumerate(tiled[:-1]) if length > 1]
     return int(bool(rows) and any(each > 1 for each in lengths[rows[-1] + 1 : -1]))
+
+
+def _rows(fused: Fused) -> int:
+    """Return the rows of a reduction that are not split among blocks, 0 for other kernels.
+
+    A block reduces a row or several (xla/backends/gpu/codegen/emitters/reduction.cc); long rows of
+    few are two reductions in the HLO (xla/hlo/transforms/simplifiers/tree_reduction_rewriter.cc).
+    """
+    if fused.instruction.attribute("kind") != "kInput":
+        return 0
+    return next((elements(each.shape) for each in fused.roots() if each.opcode == "reduce"), 0)
 
 
 _INTEGERS = frozenset({"s32", "u32", "s64", "u64"})

@@ -93,7 +93,7 @@ def moved(shown: HintDocument, kernels: LocatedFigures) -> Iterator[Hint]:
 @of_programs
 def transfers(shown: HintDocument, kernels: LocatedFigures) -> Iterator[Hint]:
     """Yield the hints of transfers between host and device."""
-    offloads = kernels.graph.host_transfers
+    offloads = kernels.graph.offloads
     return line_hints(
         shown,
         kernels,
