@@ -116,7 +116,7 @@ def test_a_function_is_compared_with_its_text_in_git(project: Path) -> None:
     ("arguments", "status", "words"),
     [
         (["model.py:fast", "-t", "cuda:h100"], 2, "it is no device of this machine"),
-        (["model.py:fast", "-t", "ssh://host/cuda:h100"], 2, "it is no device of this machine"),
+        (["model.py:fast", "-t", "ssh://host/cuda:h100"], 2, "it is no device of host"),
         (["model.py:fails", "-t", "cpu"], 1, ""),
         (["model.py:nothing", "-t", "cpu"], 2, "no function nothing"),
     ],

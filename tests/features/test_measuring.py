@@ -20,6 +20,7 @@ from jaxsight.features.named_function import compiled_function, view_of
 from jaxsight.queries.measurements import MeasuringCancelled, NotMeasured
 from jaxsight.queries.programs.located_figures import LocatedFigures
 from jaxsight.session import Session
+from jaxsight.trust import Policy, Trust
 from jaxsight.wire.messages.measuring import MeasuringLimits
 from jaxsight.wire.messages.replies import Stage
 from tests.quiet import QUIET
@@ -201,8 +202,52 @@ async def test_two_functions_are_compared(session: Session, model: Path) -> None
 async def test_absent_devices_are_not_measured(session: Session, model: Path) -> None:
     with pytest.raises(NotMeasured, match="no device of this machine"):
         await measured_function(session.engine, str(model), "block", "cuda:h100")
-    with pytest.raises(NotMeasured, match="no device of this machine"):
+    with pytest.raises(NotMeasured, match="no device of cluster"):
         await measured_function(session.engine, str(model), "block", "ssh://cluster/cuda:h100")
+
+
+async def test_another_machine_runs_the_program_alone(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh = tmp_path / "ssh"  # a machine that is this one, with its Python
+    python = f"PATH={Path(sys.executable).parent}:$PATH"
+    text = f'#!/bin/sh\nfor last; do :; done\ncd /\n{python} exec sh -c "$last"\n'
+    await asyncio.to_thread(ssh.write_text, text)
+    await asyncio.to_thread(ssh.chmod, 0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    session = session_without_spare(Trust(Policy.ALWAYS, allowed=["ssh://far.example"]))
+    session.configure([str(model.parent)], {**QUIET, "python": sys.executable})
+    try:
+        session.open(str(model), text_of(model))
+        found = await measured_function(
+            session.engine, str(model), "block", "ssh://far.example/cpu", limits=FEW
+        )
+        assert found.measurement.times.wall.runs == 10
+        assert found.measurement.times.drawn == ("x", "w")
+        assert found.unmatched_seconds == 0
+        assert {row.lines for row in found.rows} >= {(20,)}
+        with pytest.raises(NotMeasured, match="on this machine only"):
+            await measured_function(
+                session.engine,
+                str(model),
+                "block",
+                "ssh://far.example/cpu",
+                against=found.kernels.view,
+            )
+    finally:
+        await session.aclose()
+
+
+async def test_a_host_that_is_not_allowed_gets_nothing(
+    session: Session, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh = tmp_path / "ssh"
+    await asyncio.to_thread(ssh.write_text, f"#!/bin/sh\ntouch {tmp_path}/asked\n")
+    await asyncio.to_thread(ssh.chmod, 0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(NotMeasured, match="waits for your approval"):
+        await measured_function(session.engine, str(model), "block", "ssh://far.example/cpu")
+    assert not (tmp_path / "asked").exists()
 
 
 async def test_code_that_may_not_run_is_not_measured(model: Path) -> None:

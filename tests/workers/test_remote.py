@@ -18,7 +18,7 @@ sys.path = [folder for folder in sys.path if folder != SERVER]
 modules = json.loads(sys.stdin.read())
 FINDER
 for name in modules:
-    if name.startswith("jaxsight.compiler"):
+    if name.startswith(("jaxsight.compiler", "jaxsight.measuring")):
         importlib.import_module(name)
 """
 

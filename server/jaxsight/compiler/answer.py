@@ -7,6 +7,7 @@ import binascii
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from jaxsight.compiler import attempts, devices
@@ -56,7 +57,13 @@ def answer(
         options, target = dict(request.options), parse(request.target)
         compiled, differences = attempts.compile(program, prepared, options, target, attempt)
         seconds = time.perf_counter() - begin
-        return _described(request, prepared, compiled, differences, seconds)
+        described = _described(request, prepared, compiled, differences, seconds)
+        if request.runs is None:
+            return described
+        from jaxsight.compiler.running import run
+
+        measured = run(request, program, prepared, described.graph, request.runs)
+        return replace(described, measured=measured)
     except xla.NotCompilable as error:
         return NotCompiled(request.id, error.kind, str(error))
 

@@ -109,7 +109,7 @@ async def actions(
         target = engine.choices.target(path)
         named = (path, subject.id)
         is_at_name = range.touches(subject.name_range)
-        if target.is_here and isinstance(reply, Traced) and is_at_name:
+        if target.is_own and isinstance(reply, Traced) and is_at_name:
             title = f"Measure {subject.name} on {target.short}"
             actions.append(Action(title, MEASURES, command=MEASURE, arguments=named))
         if is_at_name:
@@ -271,7 +271,7 @@ async def _measuring(
     """
     path, target = document.path, engine.choices.target(document.path)
     is_program = chosen.dry_call is not None and chosen.dry_call.is_run
-    if not target.is_here or chosen.assumed or is_program:
+    if not target.is_own or chosen.assumed or is_program:
         return []
     above = Range(subject.range.start, subject.range.start)
     if engine.measurements.is_running(path, subject.id):

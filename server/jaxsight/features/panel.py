@@ -92,7 +92,7 @@ def panel_about(
         result.trouble.message if isinstance(result, Refused) else "",
         view.caveats,
         header(view.answer.question, view.size_names) if view.assumed else "",
-        result.target.is_here,
+        result.target.is_own,
     )
 
 

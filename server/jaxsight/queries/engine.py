@@ -102,7 +102,7 @@ class Engine:
         self.proposals = Proposals(projects, documents, choices, memory, aside)
         self.waiting = Waiting(projects.events)
         self.rules = RuleLoader(turns)
-        self.measurements = Measurements(projects, choices, memory)
+        self.measurements = Measurements(projects, choices, memory, self.programs)
         self.profiles = OpenProfiles()
 
     @property

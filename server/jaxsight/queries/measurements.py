@@ -18,12 +18,15 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.choices import UserChoices
 from jaxsight.queries.long_work import end
 from jaxsight.queries.memory import Measurement, SessionMemory
+from jaxsight.queries.programs.located_figures import Refused
+from jaxsight.queries.programs.programs import Programs
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question
 from jaxsight.targets.target import CPU, Target, parse, recognized
 from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 from jaxsight.wire.messages.replies import Cancelled, Failed, Stage, Traced
 from jaxsight.wire.messages.requests import NEW, Measure
+from jaxsight.workers.compilation.compilers import Trouble
 from jaxsight.workers.compilation.default_target import own_target
 from jaxsight.workers.results import Died
 from jaxsight.workers.supervisor import Priority, Tracers
@@ -57,6 +60,7 @@ class Measurements:
     _projects: Projects
     _choices: UserChoices
     _memory: SessionMemory
+    _programs: Programs
     _running: dict[Function, asyncio.Task[Measurement]] = field(default_factory=dict)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -90,9 +94,10 @@ class Measurements:
             NotMeasured: they may not, or the target is not here.
         """
         project = self._projects.of(path)
-        if not target.is_here:
+        if not target.is_own:
+            machine = target.host or "this machine"
             raise NotMeasured(
-                f"{target.name} is compiled for, but it is no device of this machine",
+                f"{target.name} is compiled for, but it is no device of {machine}",
                 f"measure on {CPU}, or on the machine's own GPU or TPU: cuda, rocm or tpu",
             )
         if project.held_back:
@@ -121,8 +126,9 @@ class Measurements:
 
         Args:
             view: the function, which is traced.
-            target: a device of this machine; by default see `target`.
-            against: another function of the same project, whose runs alternate with its own.
+            target: a machine's own device, of this or another machine; by default see `target`.
+            against: another function of the same project, whose runs alternate with its own; only
+                on this machine.
             limits: what ends the runs.
             on_stage: called with each stage: `execute`, `inputs`, `trace`, `wait`, `compile`,
                 `measure` and `profile`; `detail` is for users.
@@ -167,12 +173,53 @@ class Measurements:
         """
         limits = limits or MeasuringLimits()
         self.check(view.answer.question.path, target)
-        views = (view, against) if against is not None else (view,)
+        if target.host and against is not None:
+            raise NotMeasured("two functions are compared on this machine only")
         async with self._turn:
-            reply = await self._here(views, target, limits, on_stage)
+            if target.host:
+                reply = await self._on_host(view, target, limits, on_stage)
+            else:
+                views = (view, against) if against is not None else (view,)
+                reply = await self._here(views, target, limits, on_stage)
         on = recognized(target, reply.conditions.device_kind if target.platform != CPU else "")
         # With the answer that is shown: its key says whether the texts are still the same.
         return Measurement(view.answer, on, reply)
+
+    async def _on_host(
+        self, view: View, target: Target, limits: MeasuringLimits, on_stage: OnStage
+    ) -> Measured:
+        """Run a function's program on another machine, which has nothing else of it.
+
+        Raises:
+            NotMeasured: the host is not allowed or not reached, or the program fails there.
+        """
+        result = await self._programs.result(view, target, urgency=Priority.PERSON)
+        if result is None:
+            raise NotMeasured(f"{view.subject.name} cannot be lowered: the tracer ended")
+        if isinstance(result, Refused):
+            raise NotMeasured(result.trouble.message)
+        project = self._projects.of(view.answer.question.path)
+        assert project.interpreter is not None
+        on_stage(Stage(NEW, "measure", f"{view.subject.name} on {target.host}"))
+        compiling, timeouts = self._programs.compiling(), project.settings.timeouts
+        prepared = await compiling.prepared(result.lowered, target, project.interpreter.path)
+        if isinstance(prepared, Trouble):
+            raise NotMeasured(prepared.message)
+        _, request, environment = prepared
+        outcome = await compiling.compilers.run(
+            target,
+            environment,
+            replace(request, complete=True, runs=limits),
+            timeouts.compile + timeouts.measure,
+        )
+        if isinstance(outcome, Trouble):
+            raise NotMeasured(outcome.message)
+        measured = outcome.measured
+        assert measured is not None
+        names = result.lowered.parameters
+        times = measured.program
+        drawn = tuple(names) if len(names) == len(times.drawn) else times.drawn
+        return replace(measured, program=replace(times, drawn=drawn))
 
     async def _here(
         self, views: Sequence[View], target: Target, limits: MeasuringLimits, on_stage: OnStage

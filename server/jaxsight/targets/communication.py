@@ -15,6 +15,7 @@ Groups that span more have no estimate.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from jaxsight.targets.chips.links import HOST_LINKS, LINKS, HostLink
 from jaxsight.targets.target import Target
@@ -23,6 +24,38 @@ from jaxsight.wire.kernel_work import TO_DEVICE, TO_HOST, WITHIN_HOST, HostTrans
 
 _WITHIN = frozenset({"all-gather", "reduce-scatter", "all-to-all"})
 _ONCE = frozenset({"collective-permute", "collective-broadcast", "send"})
+
+
+@dataclass(frozen=True, slots=True)
+class Communication:
+    """Seconds that the collectives of a program take on the links of a device."""
+
+    seconds: float
+    """Of all collectives."""
+    overlapped: float
+    """Of those beside which other kernels run; not all of that time need be hidden."""
+    is_lower_bound: bool
+    """Whether some collectives have no estimate."""
+
+
+def communication(graph: Graph, target: Target) -> Communication | None:
+    """Return the time of a program's collectives, or `None` if there is no estimate for any.
+
+    Loops of unknown length count with no iteration.
+    """
+    kernels = [kernel for kernel in graph.kernels if kernel.collective is not None]
+    times = [
+        (kernel, seconds(kernel, target) if kernel.at_least or not kernel.launches else 0.0)
+        for kernel in kernels
+    ]
+    known = [(kernel, time) for kernel, time in times if time is not None]
+    if kernels and not known:
+        return None
+    return Communication(
+        sum(time for _, time in known),
+        sum(time for kernel, time in known if kernel.collective and kernel.collective.is_async),
+        len(known) < len(kernels) or not graph.trips_known,
+    )
 
 
 def seconds(kernel: Kernel, target: Target) -> float | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from jaxsight.compiler.hlo import read
 from jaxsight.targets.chips import GPUS, TPUS
 from jaxsight.targets.chips.links import LINKS
-from jaxsight.targets.communication import seconds
+from jaxsight.targets.communication import communication, seconds
 from jaxsight.targets.roofline import LAUNCH, estimate, total
 from jaxsight.targets.target import parse
 from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
 from jaxsight.wire.kernel_work import Work
+from tests.compiler.distributed import material
 
 H100 = parse("cuda:h100")
 EIGHT = (tuple(range(8)),)
@@ -90,3 +92,15 @@ def test_a_total_hides_collectives_beside_kernels_but_not_more_than_the_links_al
     most = total(Graph("m", (work, *[beside] * 9)), H100)
     assert most is not None
     assert most.seconds == pytest.approx(9 * (sent + LAUNCH))
+
+
+def test_communication_of_a_program() -> None:
+    graph = read(material.text("h100/mlp"), platform="cuda")
+    found = communication(graph, H100)
+    assert found is not None
+    assert not found.is_lower_bound
+    assert 0 < found.overlapped < found.seconds
+    assert communication(graph, parse("cpu")) is None
+    none = communication(Graph("m", ()), H100)
+    assert none is not None
+    assert none.seconds == 0

@@ -165,7 +165,7 @@ class Report:
 
 def target_is_here(target: str | None) -> bool:
     """Return whether a target may be a device of this machine: it names no chip."""
-    return target is None or ":" not in target or target.startswith("cpu:")
+    return target is None or ":" not in target or target.startswith(("ssh://", "cpu:"))
 
 
 def display_file(path: Path) -> str:

@@ -4,7 +4,8 @@ This applies to JAX 0.8 to 0.12.
 `jaxlib_alone` has the same functions for this machine's CPU, without importing JAX.
 
 Private API used: `compiler.get_compile_options` and `backend_compile_and_load`,
-`mlir.make_ir_context`, `xla_client.DeviceList`, `topologies` with a target's description.
+`mlir.make_ir_context`, `xla_client.DeviceList`, `topologies` with a target's description,
+`LoadedExecutable.execute_sharded` and its results.
 """
 
 from __future__ import annotations
@@ -85,3 +86,8 @@ def load(devices: Sequence[Any], module: Any, settings: Any) -> Any:
     run: Any = compiler.backend_compile_and_load
     listed: Any = xla_client.DeviceList(tuple(devices))
     return run(devices[0].client, module, listed, settings, [])
+
+
+def executed(executable: Any, arguments: object) -> object:
+    """Run a program for one device with a list of its arguments, and return its results."""
+    return executable.execute_sharded(arguments).disassemble_into_single_device_arrays()

@@ -349,6 +349,15 @@ def _compiled(module: Any, devices: Devices, options: Mapping[str, str | bool]) 
         raise NotCompilable("xla", f"{type(error).__name__}: {error}") from error
 
 
+def executable(program: bytes, devices: Devices, options: Mapping[str, str | bool]) -> Any:
+    """Compile a portable artifact for devices that are present, to run it.
+
+    Raises:
+        Refused: as for `compile`.
+    """
+    return _compiled(_parsed(program, devices), devices, options)
+
+
 def _without_code(dumped: schedule.Dumped) -> Compilation:
     """Return the result for a dumped program: all sizes but those of code, and the peak."""
     return replace(_incomplete(dumped.program), memory=dumped.memory)

@@ -22,6 +22,7 @@ from typing import TypedDict
 from jax.stages import Traced
 
 from jaxsight.hlo.metadata import lines_of_calls, without_metadata
+from jaxsight.measuring.arguments import index_limits
 from jaxsight.meshes.compat.meshes import communicates
 from jaxsight.recording.programs.compat.compiling import definition
 from jaxsight.text import units
@@ -140,6 +141,7 @@ def compile_request(traced: Traced, artifact: lowering.Artifact, target: str = "
         target: the name of the target.
     """
     jaxpr, distribution = traced.jaxpr, artifact.distribution
+    limits = index_limits(open_jaxpr(jaxpr))
     return Compile(
         0,
         target,
@@ -147,6 +149,11 @@ def compile_request(traced: Traced, artifact: lowering.Artifact, target: str = "
         options=folding_costs.compiler_options(traced),
         **facts(jaxpr, is_distributed=distribution is not None),
         distribution=distribution,
+        indices=tuple(
+            (parameter, limits[at])
+            for parameter, at in enumerate(artifact.parameters)
+            if at in limits
+        ),
     )
 
 

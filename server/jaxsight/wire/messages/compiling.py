@@ -19,10 +19,11 @@ from jaxsight.wire.donation import Alias
 from jaxsight.wire.kernel_graph import Graph
 from jaxsight.wire.kernel_work import at_least, at_most
 from jaxsight.wire.meshes import Chosen, Distribution, Rematerialization
+from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 
 ON_DEVICE, SIMULATED, AHEAD_OF_TIME = "device", "simulated", "ahead of time"
 
-COMPILER_VERSION = 21
+COMPILER_VERSION = 20
 """Incremented when a message or the meaning of a graph changes; it is part of every cache key."""
 
 
@@ -54,6 +55,10 @@ class Compile:
     """How the program is distributed over devices; `None` for one device."""
     communicates: tuple[str, ...] = ()
     """Paths of the equations that are collectives."""
+    runs: MeasuringLimits | None = None
+    """If given, the program is run too, with random arguments, within these limits."""
+    indices: tuple[tuple[int, int], ...] = ()
+    """Parameters that are indices, each with the size of what they index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,8 @@ class Compiled:
     shardings: tuple[Chosen, ...] = ()
     """The shardings of the program's values; empty for one device."""
     rematerialized: tuple[Rematerialization, ...] = ()
+    measured: Measured | None = None
+    """What its runs took, if they were asked for."""
 
     @property
     def knows_temporaries(self) -> bool:

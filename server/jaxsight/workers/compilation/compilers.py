@@ -16,9 +16,8 @@ import contextlib
 import itertools
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal
 
 from jaxsight.compiler import folding as constant_folding
@@ -60,8 +59,10 @@ FOLDING = 15.0
 any case, and the measurement occupies a core."""
 _IN_BACKGROUND = "in the background"
 """The purpose of a compiler that nobody waits for: kernels are known already."""
-_MEASURING = "measuring"
-"""The same where changed programs are compiled."""
+_RUNNING = "running"
+"""The same that runs a program, as the user has asked for."""
+_FOLDING = "folding"
+"""The same that measures constant folding."""
 
 IDLE = 600.0
 """Seconds of idleness after which a compiler is ended, a choice: it uses some 190 MiB
@@ -173,31 +174,46 @@ class Compilers:
         Returns:
             The times, and the program compiled with folding, unless that exceeded its deadline.
         """
-        async with self.measuring(target, environment) as compile:
+        worker = self._worker(target, environment, _FOLDING)
+        with self._ending(worker):
             unfolded = 0.0
             for _ in range(2):  # the first compile of a process takes longer
-                answer = await compile(constant_folding.without(request), self._deadline)
+                without = constant_folding.without(request)
+                answer = await self._stoppable(worker, without, self._deadline)
                 if isinstance(answer, Trouble):
                     return answer
                 unfolded = answer.seconds
-            answer = await compile(request, self._longest)
+            answer = await self._stoppable(worker, request, self._longest)
         if isinstance(answer, Compiled):
             return Folding(answer.seconds, unfolded), answer
         if answer.kind == "time":
             return Folding(self._longest, unfolded, is_ended=True), None
         return answer
 
-    @contextlib.asynccontextmanager
-    async def measuring(
-        self, target: Target, environment: CompilerEnvironment
-    ) -> AsyncIterator[Callable[[Compile, float], Awaitable[Compiled | Trouble]]]:
-        """Return a function that compiles, within a deadline in seconds, beside all other work.
+    async def run(
+        self, target: Target, environment: CompilerEnvironment, request: Compile, deadline: float
+    ) -> Compiled | Trouble:
+        """Compile a program and run it on the target's device, as `request.runs` says.
 
-        Its process is nobody else's, has a low priority, and ends after the body.
+        Its process is nobody else's, and ends after it. Cancelling the caller ends it at once.
+
+        Args:
+            deadline: the limit of all together, in seconds.
         """
-        worker = self._worker(target, environment, _MEASURING)
+        worker, job = self._worker(target, environment, _RUNNING), _Job()
+        with self._ending(worker):
+            try:
+                return await self._run(worker, job, request, deadline)
+            except asyncio.CancelledError:
+                if worker.process is not None:
+                    worker.process.kill(Death(Reason.STOPPED))
+                raise
+
+    @contextlib.contextmanager
+    def _ending(self, worker: _Worker) -> Iterator[None]:
+        """End a worker's process after the body."""
         try:
-            yield partial(self._stoppable, worker)
+            yield
         finally:
             if worker.idle is not None:
                 worker.idle.cancel()

@@ -36,7 +36,11 @@ _SENT = (
     "jaxsight/files/__init__.py",
     "jaxsight_source/__init__.py", "jaxsight_source/options.py",
     "jaxsight_source/files/*.py",
-    "jaxsight/profiles/__init__.py", "jaxsight/profiles/protobuf.py", "jaxsight/text/*.py",
+    # To run programs:
+    "jaxsight/measuring/*.py", "jaxsight/profiles/*.py", "jaxsight/files/locks.py",
+    "jaxsight/files/reading.py",
+    "jaxsight/text/*.py", "jaxsight_source/compat/*.py", "jaxsight_source/jaxprs/__init__.py",
+    "jaxsight_source/jaxprs/arguments.py",
 )  # fmt: skip
 
 # Runs there before any module of ours: it reads the modules from the pipe, and not a byte more.

@@ -53,7 +53,8 @@ async def measure(
 
     Args:
         target (--target -t TARGET): Device to run on: [cyan]cpu[/cyan], [cyan]cuda[/cyan],
-            [cyan]rocm[/cyan] or [cyan]tpu[/cyan]. [default: its GPU or TPU, else cpu]
+            [cyan]rocm[/cyan], [cyan]tpu[/cyan], or that of another machine:
+            [cyan]ssh://HOST/cuda[/cyan]. [default: its GPU or TPU, else cpu]
         repeat (RUNS>=1): Number of timed runs. [default: until the median is known to 1 %, at most
             5 s]
     """
