@@ -166,14 +166,14 @@ def _parts(text: str) -> tuple[_Part, ...]:
 
 def _add(parts: list[_Part], statement: ast.stmt, scopes: tuple[str, ...], decided_by: int) -> None:
     is_definition = isinstance(statement, DEFINITIONS)
-    blocks = [statement.body] if is_definition else [*filter(None, blocks_of(statement))]
+    blocks = [statement.body] if isinstance(statement, DEFINITIONS) else [*blocks_of(statement)]
     own = list(own_nodes(statement))
     augmented = [statement] if isinstance(statement, ast.AugAssign) else []
     function, inside = "", scopes
     parameters: frozenset[str] = frozenset()
     if isinstance(statement, ast.ClassDef):
         inside = (*scopes, f"{scopes[-1]}{statement.name}.")
-    elif is_definition:
+    elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
         function, parameters = statement.name, frozenset(parameters_of(statement.args))
         inside = (*scopes, f"{scopes[-1]}{function}.<locals>.")
     part = _Part(
