@@ -63,7 +63,6 @@ MADE = {
     "one of two": "update = jax.jit(loss) if data else loss",
     "table": "update = {'a': jax.jit(loss)}['a']",
     "method": "update = Holder().step",
-    "attribute of a function": "loss.jit = jax.jit(loss)\nupdate = loss.jit",
     "attribute": "update = Holder().update",
     "decorator": "@jax.jit\ndef update(w, x):\n    return w * x",
     "partial decorator": "@partial(jax.jit, donate_argnums=0)\ndef update(w, x):\n    return w * x",

@@ -400,9 +400,7 @@ def _question(
         document,
         subject,
         chosen,
-        root=project.root,
-        environment=project.environment,
-        patience=project.settings.timeouts.statement,
+        project,
         devices=like.devices,
         device=like.device,
     )

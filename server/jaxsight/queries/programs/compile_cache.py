@@ -14,7 +14,6 @@ caller says whether it needs a complete one, and gets that whenever there is one
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
 import os
@@ -45,12 +44,6 @@ from jaxsight.workers.results import Died
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_LOOK_AGAIN = 0.1
-"""Seconds after which a process looks again for a result that another process makes: not felt."""
-
-_PATIENCE = 30.0
-"""Seconds to wait for such a result, a choice; then both make it, as the other may be stopped."""
 
 LONG = 0.7
 """Seconds of a compile after which progress is shown, a choice: with less, it would flicker."""
@@ -317,35 +310,14 @@ class CompileCache:
             running.waiting -= 1
 
     async def _work(self, name: str, request: Compile, compile: _Compiling) -> Compiled | Trouble:
-        if request.complete:
-            return await self._complete_once(name, functools.partial(compile, request))
         outcome = await compile(request)
         if isinstance(outcome, Trouble):
             return self._keep(name, outcome)
-        entry = name if outcome.is_complete else _scheduled(name)
+        if request.complete:
+            self.memory.compiled.pop(_scheduled(name))
+        entry = name if request.complete or outcome.is_complete else _scheduled(name)
         self._store(entry, outcome)
         return self._keep(entry, outcome)
-
-    async def _complete_once(
-        self, name: str, compile: Callable[[], Awaitable[Compiled | Trouble]]
-    ) -> Compiled | Trouble:
-        """Return the result of a complete compile, unless another process makes it meanwhile."""
-        loop = asyncio.get_running_loop()
-        begin = loop.time()
-        waited = False
-        while (lock := await asyncio.to_thread(self.disk.lock, name)) is None:
-            waited = True
-            if loop.time() > begin + _PATIENCE:
-                break
-            await asyncio.sleep(_LOOK_AGAIN)
-        with lock or contextlib.ExitStack() as locked:
-            stored = await asyncio.to_thread(self.disk.get, name) if waited else None
-            outcome = stored if stored is not None else await compile()
-            if isinstance(outcome, Compiled):
-                self.memory.compiled.pop(_scheduled(name))
-                if stored is None:
-                    self._store(name, outcome, locked.pop_all())
-        return self._keep(name, outcome)
 
     def _keep(self, name: str, outcome: Compiled | Trouble) -> Compiled | Trouble:
         """Remember a result, unless another attempt may have another one."""
@@ -353,15 +325,11 @@ class CompileCache:
             self.memory.compiled.put(name, outcome)
         return outcome
 
-    def _store(
-        self, entry: str, outcome: Compiled, locked: contextlib.ExitStack | None = None
-    ) -> None:
-        """Write a result to disk while its callers go on, then unlock its entry."""
+    def _store(self, entry: str, outcome: Compiled) -> None:
+        """Write a result to disk while its callers go on."""
         storing = asyncio.ensure_future(asyncio.to_thread(self.disk.put, entry, outcome))
         self._storing.add(storing)
         storing.add_done_callback(self._storing.discard)
-        if locked is not None:
-            storing.add_done_callback(lambda _: locked.close())
 
     async def _measure(
         self, name: str, prepared: Prepared, answer: Answer, target: Target

@@ -13,7 +13,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.long_work import SharedWork
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.sizes.exploring import Explored, Sizes, Stopped, explore
-from jaxsight.queries.sizes.naming import with_declared
+from jaxsight.queries.sizes.naming import with_literals
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.analysis.shape_unpacking import named_dimensions
@@ -63,7 +63,7 @@ class SizeExplorer:
         explored = await explore(inputs, by_number, first, tracing.trace)
         assumed = by_number if inputs.is_assumed else None
         used = explored.names.inputs or assumed or inputs
-        explored = replace(explored, names=with_declared(explored.names, used, first))
+        explored = replace(explored, names=with_literals(explored.names, used))
         self._seconds[_unit(question)] = time.monotonic() - began
         self._memory.sizes.put((question.unit, answer.key), explored)
         return explored
