@@ -154,23 +154,6 @@ async def test_only_contracts_on_memory_compile_completely(
     assert early.is_complete == is_complete
 
 
-@pytest.mark.usefixtures("cold_cache")
-async def test_two_sessions_at_once_compile_a_program_once(tmp_path: Path) -> None:
-    sessions = [session_without_spare(), session_without_spare()]
-    paths = [opened(session, tmp_path) for session in sessions]
-    outcomes = await asyncio.gather(
-        *(
-            outcome(session, path, "normalized")
-            for session, path in zip(sessions, paths, strict=True)
-        )
-    )
-    compiles = [session.engine.programs.compiles for session in sessions]
-    for session in sessions:
-        await session.aclose()
-    assert sorted(compiles) == [0, 1]
-    assert outcomes[0] == outcomes[1]
-
-
 def test_cancelled_compile_ends_at_the_schedule() -> None:
     reply = answer(Compile(1, "cpu", a_sum()), is_cancelled=lambda: HAS_HOOK)
     if HAS_HOOK:

@@ -11,7 +11,6 @@ import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxsight.features.named_function import view_of
 from jaxsight.queries.sizes import samples
 from jaxsight.queries.sizes.naming import chooser, explanations, named
 from jaxsight.session import Session
@@ -23,26 +22,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 EVERY = 20
 """The part of the functions that is measured here; `python -m tools.size_names` measures all."""
-
-FIXED = '''\
-def free(x, w):
-    """
-    Example inputs:
-        x: f32[B, D]
-        w: f32[D, 3*H]
-        where B=8, D=6, H=4
-    """
-    return x @ w
-
-
-def blocks(x):
-    """
-    Example inputs:
-        x: f32[B, L]
-        where B=8, L=128
-    """
-    return x.reshape(x.shape[0], 16, 8)
-'''
 
 SIZES = st.dictionaries(st.sampled_from("BDHKLN"), st.integers(1, 70), min_size=1, max_size=5)
 FORMULAS = (
@@ -75,23 +54,6 @@ async def test_no_name_is_wrong_for_sizes_that_were_not_tried(
     assert [wrong for result in traced for wrong in result.wrong] == []
     assert sum(result.named for result in traced) > 2 * sum(result.numbers for result in traced)
     assert sum(result.checks for result in traced) > len(traced)
-
-
-async def test_fixed_sizes_are_found_without_naming_dimensions(
-    session: Session, tmp_path: Path
-) -> None:
-    path = str(tmp_path / "fixed.py")
-    session.open(path, FIXED)
-    for function, fixed in (("free", None), ("blocks", ("L", 128))):
-        answer = (await view_of(session.engine, path, function)).answer
-        few = await session.engine.sizes.explored(answer, with_names=False)
-        assert session.engine.sizes.cached(answer) is None
-        all_of_it = await session.engine.sizes.explored(answer)
-        assert few.traces < all_of_it.traces
-        for explored in (few, all_of_it):
-            found = explored.fixed and (explored.fixed.name, explored.fixed.size)
-            assert found == fixed
-    session.close(path)
 
 
 @settings(max_examples=100, deadline=None)

@@ -117,43 +117,6 @@ async def test_no_sizes_have_effects(session: Session, tmp_path: Path) -> None:
     session.close(path)
 
 
-FIXED = '''\
-def halved(A, b, tree, n_out=None):
-    """
-    Example inputs:
-        A: f32[B, n, n]
-        b: f32[2 * B, n - 1]
-        tree: {'w': f32[n, B], 'b': (f32[B], f32[])}
-        where B=5, n=6
-    """
-    n = A.shape[-1]
-    assert n == 6 and A.shape[0] == 5
-    while n > 1:
-        A = A[:, : n // 2, : n // 2]
-        n = n // 2
-    return A * 2
-'''
-
-
-async def test_a_parameter_has_its_declared_names_whatever_the_function_does(
-    session: Session, tmp_path: Path
-) -> None:
-    path = str(tmp_path / "halved.py")
-    session.open(path, FIXED)
-    await session.hints(path, wait=True)
-    function = await session.hover(path, Position(0, 5))
-    parameter = await session.hover(path, Position(0, 11))
-    session.close(path)
-    assert function is not None
-    assert parameter is not None
-    named = (
-        "halved(\n    A: f32[B,n,n],\n    b: f32[2*B,n-1],\n"
-        "    tree: {'w': f32[n,B], 'b': (f32[B], f32[])},\n    n_out: None,\n) -> f32[5,1,1]"
-    )
-    assert named in function.markdown
-    assert "A: f32[B,n,n]\nA: f32[5,6,6]" in parameter.markdown
-
-
 async def test_the_setting_switches_names_off(session: Session, tmp_path: Path) -> None:
     hints = {**QUIET["inlayHints"], "sizeNames": False}  # type: ignore[dict-item]
     session.configure([str(tmp_path)], {"inlayHints": hints, "python": sys.executable})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from jaxsight.queries.documents import Document
@@ -21,15 +23,15 @@ def f(x):
 def keys(text: str, *numbers: int, x: str = ": f32[8]") -> list[str]:
     document = Document("/project/model.py", text + FUNCTION.replace(": f32[8]", x))
     (subject,) = document.subjects(ExampleSettings({}, {}))
+    settings = SimpleNamespace(timeouts=SimpleNamespace(statement=5.0))
+    project = SimpleNamespace(root="/project", environment="", settings=settings)
     found = []
     for devices in numbers:
         question = ask(
             document,
             subject,
             subject.examples.sets[0],
-            root="/project",
-            environment="",
-            patience=5.0,
+            project,  # type: ignore[arg-type]
             devices=devices,
         )
         assert isinstance(question, Question)

@@ -36,8 +36,7 @@ def lost_in(text: str, before: str | None = None) -> str:
             a = fails(x)  # lost
             b = x
             c = a + b  # lost
-            a = 3
-            return a
+            return b
         """,
         """
         def f(x):
@@ -145,7 +144,7 @@ def test_what_depends_on_a_changed_or_removed_line_is_lost() -> None:
     )
 
 
-def test_a_text_that_is_nested_too_deeply_is_lost_as_a_whole() -> None:
+def test_hundreds_of_branches_depend_on_the_first() -> None:
     branches = "".join(f"    elif x == {n}:\n        y = {n}\n" for n in range(300))
     text = f"def f(x):\n    if fails(x):\n        y = 0\n{branches}    return y\n"
-    assert lost_in(text).count(MARK) == text.count("\n")
+    assert lost_in(text).count(MARK) == text.count("\n") - 1  # but the head

@@ -63,7 +63,6 @@ MADE = {
     "one of two": "update = jax.jit(loss) if data else loss",
     "table": "update = {'a': jax.jit(loss)}['a']",
     "method": "update = Holder().step",
-    "attribute of a function": "loss.jit = jax.jit(loss)\nupdate = loss.jit",
     "attribute": "update = Holder().update",
     "decorator": "@jax.jit\ndef update(w, x):\n    return w * x",
     "partial decorator": "@partial(jax.jit, donate_argnums=0)\ndef update(w, x):\n    return w * x",
@@ -148,7 +147,7 @@ def test_a_training_loop_at_the_top_level_is_skipped(loop: str) -> None:
         "out = [jax.jit(f)(x) for f in (loss, jnp.sin, jnp.cos) * 9]",
         "for x in data * 9: out = jax.jit(loss)(x)",
         "Trainer().fit(data)",
-        "sizes = [loss.jit.lower(x).compile() for x in data]",
+        "sizes = [jax.jit(loss).lower(x).compile() for x in data]",
         "Trainer(jax.jit(loss)).run(data)",
         "fields = Fields(step=jax.jit(loss)).run(data)",
         "result = partial(run, data)()",
@@ -168,7 +167,6 @@ import timeit
 from dataclasses import dataclass
 from typing import Callable
 
-loss.jit = jax.jit(loss)
 
 def run(xs):
     def one(w, x):

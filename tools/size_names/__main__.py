@@ -48,8 +48,6 @@ async def _print(options: argparse.Namespace) -> None:
         total.wrong += result.wrong
         for wrong in result.wrong:
             print(f"WRONG {result.function}: {wrong}", flush=True)
-        if result.fixed:
-            print(f"fixed {result.function}: {result.fixed}", flush=True)
     print(
         f"{functions} functions, {with_names} with names, {checked} checked with "
         f"{total.checks} other traces\n"

@@ -32,8 +32,6 @@ class Measured:
     traces: int = 0
     """Number of traces for the names."""
     wrong: list[str] = field(default_factory=list)
-    fixed: str = ""
-    """The size that is reported as fixed."""
 
 
 async def measured(session: Session, path: str, function: str, seed: int = 0) -> Measured | None:
@@ -47,7 +45,6 @@ async def measured(session: Session, path: str, function: str, seed: int = 0) ->
         return None
     explored = await session.engine.sizes.explored(answer)
     result = Measured(function, traces=explored.traces)
-    result.fixed = f"{explored.fixed.name}={explored.fixed.size}" if explored.fixed else ""
     texts = dict(_texts(answer.reply))
     names = dict(_names(explored.names))
     for key, text in texts.items():

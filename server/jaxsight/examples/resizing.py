@@ -48,8 +48,6 @@ class SizedInputs:
     """The examples that are not expressions, by argument, with names in place of numbers."""
     sizes: Mapping[str, int]
     """The given sizes that may vary, by name."""
-    declared: frozenset[str]
-    """The names that `where` or the settings define."""
     definitions: Mapping[str, Size]
     """Sizes that `where` defines by others."""
     sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -94,23 +92,6 @@ class SizedInputs:
         node = self.nodes.get(argument.name)
         return argument if node is None else Argument(argument.name, to_spec(node, reading.value))
 
-    @property
-    def is_all_named(self) -> bool:
-        """Whether the example inputs contain no number from which the function may get a size."""
-        for argument in self.set.arguments:
-            node = self.nodes.get(argument.name)
-            match argument.spec:
-                case _ if node is not None:
-                    sizes = sizes_of(node)
-                    has_number = any(isinstance(s, Number) and s.value > 1 for s in sizes)
-                case ValueSpec(source, literal=True):
-                    has_number = any(character.isdigit() for character in source)
-                case _:
-                    has_number = True
-            if has_number:
-                return False
-        return True
-
 
 def sized_inputs(
     example_set: ExampleSet,
@@ -130,7 +111,6 @@ def sized_inputs(
     definitions = dict(example_set.definitions)
     written = dict(example_set.sizes)
     base = {name: n for name, n in written.items() if not _derived(definitions.get(name))}
-    declared = frozenset(written)
     nodes = dict(example_set.nodes)
     derived = {name: size for name, size in definitions.items() if _derived(size)}
     base |= {
@@ -164,7 +144,7 @@ def sized_inputs(
     used = _used_names(example_set, renamed, derived)
     base = {name: size for name, size in base.items() if name in used}
     derived = {name: size for name, size in derived.items() if name in used}
-    return SizedInputs(example_set, renamed, base, declared, derived)
+    return SizedInputs(example_set, renamed, base, derived)
 
 
 _WORD = re.compile(r"[^\W\d]\w*")

@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 
 from jaxsight.files import private, reading
-from jaxsight.files.locks import try_lock
 
 log = logging.getLogger(__name__)
 
@@ -62,25 +61,6 @@ class CacheFolder:
         self._written += 1
         if self._written % _SWEEP == 1:
             self.sweep()
-
-    def lock(self, name: str) -> contextlib.ExitStack | None:
-        """Lock an entry, or return `None` if another process has locked it.
-
-        Closing what is returned unlocks it. Entries share a few locks, so a process may wait for
-        one that makes another entry.
-        """
-        lock = contextlib.ExitStack()
-        if self.folder is None:
-            return lock
-        try:
-            file = lock.enter_context(private.lock_file(self.folder / f"{name[:2]}.lock"))
-        except OSError as error:
-            log.warning("cannot lock %s: %s", self.folder, error)
-            return lock
-        if try_lock(file):
-            return lock
-        lock.close()
-        return None
 
     def sweep(self) -> None:
         """Delete the least recently used entries past the limit, and files of killed processes."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import itertools
 import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from queue import PriorityQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from jaxsight.events import Event, Progress
@@ -36,11 +38,9 @@ class JobQueue:
     def __init__(self, threads: int = 1) -> None:
         """Limit the number of threads; with one thread, jobs never overlap."""
         self._most = threads
-        self._idle = 0
-        self._jobs: deque[Callable[[], None]] = deque()
-        self._there = threading.Condition()
+        self._jobs = PriorityQueue[tuple[int, int, Callable[[], None] | None]]()
+        self._numbers = itertools.count(1)
         self._threads: list[threading.Thread] = []
-        self._closed = False
 
     async def run(self, work: Callable[[], T], *, waiting: bool = False) -> T:
         """Return the result of `work`, run in a thread.
@@ -67,16 +67,12 @@ class JobQueue:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(tell, outcome)
 
-        with self._there:
-            if waiting:
-                self._jobs.appendleft(job)
-            else:
-                self._jobs.append(job)
-            if len(self._jobs) > self._idle and len(self._threads) < self._most:
-                thread = threading.Thread(target=self._run, name="jaxsight analysis", daemon=True)
-                self._threads.append(thread)
-                thread.start()
-            self._there.notify()
+        number = next(self._numbers)
+        self._jobs.put((0, -number, job) if waiting else (1, number, job))
+        if len(self._threads) < self._most:
+            thread = threading.Thread(target=self._run, name="jaxsight analysis", daemon=True)
+            self._threads.append(thread)
+            thread.start()
         return await future
 
     async def judge(self, module: Module, work: Callable[[], T]) -> T:
@@ -89,21 +85,12 @@ class JobQueue:
 
     def close(self) -> None:
         """Start no further job; the threads end after their current jobs."""
-        with self._there:
-            self._closed = True
-            self._jobs.clear()
-            self._there.notify_all()
+        self._most = 0
+        for _ in self._threads:
+            self._jobs.put((-1, next(self._numbers), None))
 
     def _run(self) -> None:
-        while True:
-            with self._there:
-                while not self._jobs and not self._closed:
-                    self._idle += 1
-                    self._there.wait()
-                    self._idle -= 1
-                if self._closed:
-                    return
-                job = self._jobs.popleft()
+        while (job := self._jobs.get()[2]) is not None:
             job()
 
 

@@ -212,34 +212,26 @@ def first_difference(first: TracedProgram, other: TracedProgram) -> tuple[Step |
 
     Both are `None` if the equations are the same.
     """
-    return _difference(first.body, other.body, None, (first, other))
-
-
-def _difference(
-    first: Body, other: Body, around: Span | None, programs: tuple[TracedProgram, TracedProgram]
-) -> tuple[Step | None, Span | None]:
-    """Return the first difference of two bodies in an equation at `around`."""
-    for one, two in itertools.zip_longest(first.steps, other.steps):
-        if one is not None and two is not None and _begin_alike((one, two), programs):
-            for inner, opposite in zip(one.bodies, two.bodies, strict=True):
-                step, span = _difference(inner, opposite, one.span or around, programs)
-                if step is not None:
-                    return step, span
-            if _ends(one) == _ends(two):
-                continue
-        step = one or two
-        assert step is not None  # one of them is longer
-        return step, next(_spans(step), around)
+    lines = itertools.zip_longest(_lines(first.body, None, first), _lines(other.body, None, other))
+    for one, two in lines:
+        if one is None or two is None or one[0] != two[0]:
+            # Where one ends an equation, the other has further ones in it.
+            line = two if one is None or (two is not None and one[1] and not two[1]) else one
+            return line[2], next(_spans(line[2]), line[3])
     return None, None
 
 
-def _begin_alike(steps: tuple[Step, Step], programs: tuple[TracedProgram, TracedProgram]) -> bool:
-    """Return whether two equations differ in their inner programs at most, or what follows."""
-    first, other = (
-        (step.primitive, _operands(step, program), [body.inputs for body in step.bodies])
-        for step, program in zip(steps, programs, strict=True)
-    )
-    return first == other
+_Line = tuple[object, bool, Step, Span | None]
+"""What begins or ends an equation, whether it ends it, the equation, and a place around it."""
+
+
+def _lines(body: Body, around: Span | None, program: TracedProgram) -> Iterator[_Line]:
+    for step in body.steps:
+        inputs = [inner.inputs for inner in step.bodies]
+        yield (step.primitive, _operands(step, program), inputs), False, step, around
+        for inner in step.bodies:
+            yield from _lines(inner, step.span or around, program)
+        yield _ends(step), True, step, around
 
 
 def _operands(step: Step, program: TracedProgram) -> list[object]:

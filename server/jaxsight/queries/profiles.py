@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxsight.files import reading
+from jaxsight.source.text import Position
+from jaxsight.source.text_shift import shift_between
 
 if TYPE_CHECKING:
     from jaxsight.profiles.profile import Profile, Share
@@ -23,21 +25,12 @@ class FileShares:
     shares: dict[int, Share]
 
     def moved(self, lines: Sequence[str]) -> Iterator[tuple[int, Share]]:
-        """Yield the shares of lines (from 0) of another text, but for those that were edited.
-
-        Lines before the first difference and after the last one are the same.
-        """
-        most = min(len(self.lines), len(lines))
-        before = next((at for at in range(most) if self.lines[at] != lines[at]), most)
-        after = 0
-        while after < most - before and self.lines[-1 - after] == lines[-1 - after]:
-            after += 1
-        offset = len(lines) - len(self.lines)
+        """Yield the shares of lines (from 0) of another text, but for those that were edited."""
+        shift = shift_between("\n".join(self.lines), "\n".join(lines))
         for line, share in self.shares.items():
-            if line <= before:
-                yield line - 1, share
-            elif line > len(self.lines) - after:
-                yield line - 1 + offset, share
+            moved = shift.position(Position(line - 1, 0)) if shift.keeps(line - 1) else None
+            if moved is not None:
+                yield moved.line, share
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,22 +92,16 @@ class Sandbox:
         return lowered
 
     async def compare(self, before: Answer, after: Answer) -> Compared | Died | None:
-        """Compare two traced functions by running them; `None` if that is not possible.
+        """Compare two functions by running them; `None` if that is not possible.
 
-        Returns a `Died` if running them ended the tracer.
+        An original that cannot be traced is called with values. Returns a `Died` if running them
+        ended the tracer.
         """
-        match before.reply, after.reply:
-            case (Traced(id=first), Traced(id=second)):
-                return await self._compare(Compare(NEW, first, second), before, after)
-        return None
-
-    async def compare_with_values(self, before: Answer, after: Answer) -> Compared | Died | None:
-        """Compare a function with an original that cannot be traced and is called with values."""
         if not isinstance(after.reply, Traced):
             return None
-        return await self._compare(Compare(NEW, 0, after.reply.id, before.question.trace), after)
-
-    async def _compare(self, request: Compare, *answers: Answer) -> Compared | Died | None:
+        request, answers = Compare(NEW, 0, after.reply.id, before.question.trace), [after]
+        if isinstance(before.reply, Traced):
+            request, answers = Compare(NEW, before.reply.id, after.reply.id), [before, after]
         reply = await self.ask(request)
         if isinstance(reply, Compared | Died):
             return reply

@@ -80,7 +80,6 @@ FindInModule = Callable[[Sequence[Statement]], Iterator[ModuleViolation]]
 FindInAnnotations = Callable[["AnnotatedFunction"], Iterator[NodeViolation]]
 Explain = Callable[[RaisedError], Violation | None]
 ExplainAny = Callable[[Failure], Violation]
-ExplainFixedSize = Callable[[str, int, tuple[int, ...], str], Violation]
 ExplainProcesses = Callable[["DifferingPrograms"], "NodeViolation | Violation"]
 ExplainMisses = Callable[[str, Sequence[Miss]], Iterator[Violation]]
 
@@ -89,7 +88,7 @@ class CompileTimes(Enum):
     """What a rule about kernels is told of a compile besides its kernels."""
 
     FOLDING = "how long it takes with constant folding and without"
-    SLOWNESS = "what saves time of a compile that takes long, or does not end"
+    SLOWNESS = "how long it takes, if that is long, or if it does not end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +229,6 @@ class Rule:
     explain: Explain | None = field(default=None, init=False)
     explain_inputs: ExplainAny | None = field(default=None, init=False)
     explain_any: ExplainAny | None = field(default=None, init=False)
-    explain_size: ExplainFixedSize | None = field(default=None, init=False)
     explain_processes: ExplainProcesses | None = field(default=None, init=False)
     explain_misses: ExplainMisses | None = field(default=None, init=False)
     remedy: Remedy | None = field(default=None, init=False)
@@ -254,7 +252,7 @@ class Rule:
     def is_own(self) -> bool:
         """Whether the engine itself reports it, and names it."""
         finds = (self.in_module, self.in_program, self.in_kernels)
-        explains = (self.explain, self.explain_any, self.explain_size, self.explain_misses)
+        explains = (self.explain, self.explain_any, self.explain_misses)
         return not any((*finds, *explains, self.in_annotations, self.explain_processes))
 
     @property
@@ -312,15 +310,6 @@ class Rule:
     def explains_any(self, explain: ExplainAny) -> ExplainAny:
         """Explain the exceptions that no other rule recognizes."""
         self.explain_any = explain
-        return explain
-
-    def explains_size(self, explain: ExplainFixedSize) -> ExplainFixedSize:
-        """Explain that a function traces with a size as given only.
-
-        The function takes the name of the size, its given value, values that the trace failed
-        with, and the message of the failure with the first of them.
-        """
-        self.explain_size = explain
         return explain
 
     def explains_processes(self, explain: ExplainProcesses) -> ExplainProcesses:

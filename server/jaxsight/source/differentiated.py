@@ -42,7 +42,7 @@ def parameters(module: Module, function: str, *, chosen: bool = False) -> frozen
         for name, numbers in _transformed_in(chunk.statement.text):
             if name != function or (chosen and numbers is None):
                 continue
-            names = _parameters(module, function) if names is None else names
+            names = _positional(module, function) if names is None else names
             indices = range(len(names)) if numbers is None else numbers
             differentiated.update(
                 names[index] for index in indices if -len(names) <= index < len(names)
@@ -106,12 +106,9 @@ def _numbers(call: ast.Call) -> _Numbers:
     return numbers if all(isinstance(number, int) for number in numbers) else None
 
 
-def _parameters(module: Module, function: str) -> tuple[str, ...]:
+def _positional(module: Module, function: str) -> tuple[str, ...]:
     """Return the names of a function's positional parameters."""
-    for chunk in module.chunks:
-        if chunk.statement.broken is not None or function not in chunk.statement.text:
-            continue
-        for node in tree_of(chunk.statement.text).body:
-            if isinstance(node, ast.FunctionDef) and node.name == function:
-                return tuple(argument.arg for argument in (*node.args.posonlyargs, *node.args.args))
-    return ()
+    kinds = ("positional_only", "positional")
+    found = (each for _, each in module.functions if each.qualname == function)
+    of = next(found, None)
+    return tuple(p.name for p in of.parameters if p.kind in kinds) if of is not None else ()

@@ -2,23 +2,23 @@
 
 The last successful trace of a function is shown while its newest one fails, but only where it can
 still be valid: not at the failing expression, at a changed statement, or at anything computed from
-either. Names are followed through the text, within functions and between them; if the text does not
-decide, the line is dropped.
+either. Names are followed through the text, within functions and between them, whatever the order
+of statements: lines before an error are those of the failing trace itself.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from jaxsight.source.analysis.statement_facts import StatementFacts, facts_of, with_inner
+from jaxsight.source.analysis.syntax_trees import DEFINITIONS, blocks_of, own_nodes, root_name
 from jaxsight.source.module import ModuleChunk
 from jaxsight.source.statements import tree_of
+from jaxsight.text.names import bound_in_scope, parameters_of
 
-_PASSES = 20
-"""Passes over the text to propagate errors: chains of functions are shorter."""
 _CHUNKS_KEPT = 256
 """Chunks whose statements are kept: those of a file."""
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -28,6 +28,27 @@ Names = Mapping[str, Collection[str]]
 
 A scope is `f.<locals>.` for a function, `C.` for a class, and empty for the module.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A simple statement, or the text of a compound one before its first block."""
+
+    scopes: tuple[str, ...]
+    """The scopes around it, outermost first."""
+    lines: range
+    """Its lines, from 0 in the chunk."""
+    bound: frozenset[str]
+    """The names that it binds or changes in place."""
+    names: frozenset[str]
+    attributes: frozenset[str] = frozenset()
+    """Names of the attributes that it reads, which identify methods."""
+    decided_by: int = -1
+    """The number of the part that determines whether it runs; -1 if none does."""
+    function: str = ""
+    """The function that it defines, with these `parameters`."""
+    parameters: frozenset[str] = frozenset()
+    returns: bool = False
 
 
 def lost_lines(
@@ -46,20 +67,12 @@ def lost_lines(
         lost: names whose earlier values are gone: of removed statements and changed arguments.
     """
     valid = [chunk for chunk in chunks if chunk.broken is None]
-    read = [(chunk.first_line, _statements(chunk.text)) for chunk in valid]
+    flow = _Flow([(chunk.first_line, _parts(chunk.text)) for chunk in valid], lost)
     lines = (line for chunk in valid for line in range(chunk.first_line, chunk.last_line + 1))
-    flow = _Flow({*failing, *(line for line in lines if not stands(line))}, lost)
-    for _ in range(_PASSES):
-        before = flow.size()
-        flow.mentioned, flow.relied_on = set(), set()
-        scopes = [_Scope("", first_line, flow.globals, None) for first_line, _ in read]
-        for scope, (_, statements) in zip(scopes, read, strict=True):
-            flow.body(statements, scope)
-        for scope in scopes:
-            flow.functions(scope)
-        flow.uncalled |= flow.mentioned - flow.relied_on - {traced}
-        if flow.size() == before:
-            break
+    wrong = {*failing, *(line for line in lines if not stands(line))}
+    before = None
+    while before != (before := (len(flow.lost), len(flow.lines), len(flow.uncalled))):
+        flow.spread(wrong, traced)
     return frozenset(flow.lines)
 
 
@@ -69,134 +82,143 @@ def names_bound(
     """Return the names, by scope, that statements bind with a line for which `stands` is false."""
     names: dict[str, set[str]] = {}
     for chunk in chunks:
-        if chunk.broken is None:
-            for scope, statement in with_inner(_statements(chunk.text), ""):
-                if not all(stands(line + chunk.first_line) for line in statement.head):
-                    names.setdefault(scope, set()).update(statement.bound)
+        for part in _parts(chunk.text) if chunk.broken is None else ():
+            if not all(stands(line + chunk.first_line) for line in part.lines):
+                names.setdefault(part.scopes[-1], set()).update(part.bound)
     return names
 
 
-@functools.lru_cache(maxsize=_CHUNKS_KEPT)
-def _statements(text: str) -> tuple[StatementFacts, ...]:
-    """Return the statements of a chunk.
-
-    If they are nested too deeply, this is one statement that reads and binds all words in it.
-    """
-    try:
-        return tuple(facts_of(statement) for statement in tree_of(text).body)
-    except RecursionError:
-        words = frozenset(_WORD.findall(text))
-        return (StatementFacts(range(text.count("\n") + 1), words, frozenset(), words, words),)
-
-
-@dataclass(slots=True)
-class _Scope:
-    """A scope: `own` names are bound here, the values of `lost` names depend on an error."""
-
-    name: str
-    first_line: int
-    lost: set[str]
-    outer: _Scope | None
-    own: frozenset[str] = frozenset()
-    sure: bool = True
-    """Whether its statements always run with the scope, so that a binding replaces the value."""
-    looping: bool = False
-    """Whether an enclosing loop is already visited twice."""
-    functions: dict[int, StatementFacts] = field(default_factory=dict)
-    """Functions defined here, by line: in their calls captured names have their last values."""
-
-    def has_lost(self, name: str) -> bool:
-        if name in self.lost or name in self.own or self.outer is None:
-            return name in self.lost
-        return self.outer.has_lost(name)
-
-
-@dataclass(slots=True)
 class _Flow:
     """The lines, names and functions known so far to depend on an error."""
 
-    wrong: set[int]
-    """Lines that fail or were changed."""
-    gone: Names
-    globals: set[str] = field(default_factory=set)
-    lines: set[int] = field(default_factory=set)
-    results: set[str] = field(default_factory=set)
-    """Functions whose results depend on an error."""
-    uncalled: set[str] = field(default_factory=set)
-    """Functions that are only called with arguments that depend on an error."""
-    mentioned: set[str] = field(default_factory=set)
-    relied_on: set[str] = field(default_factory=set)
+    def __init__(self, read: Sequence[tuple[int, Sequence[_Part]]], gone: Names) -> None:
+        self.read = read
+        self.bound: dict[str, set[str]] = {}
+        for part in (part for _, parts in read for part in parts):
+            self.bound.setdefault(part.scopes[-1], set()).update(part.bound)
+            if part.function:
+                self.bound.setdefault(_inside(part), set()).update(part.parameters)
+        self.lost = {(scope, name) for scope, names in gone.items() for name in names}
+        self.lines: set[int] = set()
+        self.results: set[str] = set()
+        """Functions whose results depend on an error."""
+        self.uncalled: set[str] = set()
+        """Functions that are only called with arguments that depend on an error."""
 
-    def __post_init__(self) -> None:
-        self.globals |= set(self.gone.get("", ()))
-
-    def size(self) -> tuple[int, ...]:
-        """Return sizes that grow until nothing new is found."""
-        return len(self.globals), len(self.lines), len(self.results), len(self.uncalled)
-
-    def body(self, statements: Iterable[StatementFacts], scope: _Scope) -> None:
-        for statement in statements:
-            read = statement.names | statement.attributes
-            by_itself = any(
-                line + scope.first_line in self.wrong for line in statement.head
-            ) or any(scope.has_lost(name) for name in statement.names)
-            by_calls = self.results & read
-            is_lost = by_itself or bool(by_calls)
-            if not is_lost:
-                self.relied_on |= read
-            elif by_itself:
-                self.mentioned |= read
-            else:
+    def spread(self, wrong: Collection[int], traced: str) -> None:
+        """Note what depends on a wrong line, or on what was noted before."""
+        mentioned, relied_on = set[str](), set[str]()
+        for first_line, parts in self.read:
+            lost_parts = set[int]()
+            for number, part in enumerate(parts):
+                lines = [line + first_line for line in part.lines]
+                read = part.names | part.attributes
+                by_calls = self.results & read
+                by_itself = (
+                    part.decided_by in lost_parts
+                    or any(line in wrong for line in lines)
+                    or any(self._has_lost(part, name) for name in part.names)
+                )
                 # A function whose result is lost may still be called with valid arguments.
-                self.relied_on |= by_calls
-                self.mentioned |= read - by_calls
-            if is_lost:
-                self._mark_lost(statement, scope)
-            elif scope.sure:
-                scope.lost.difference_update(statement.replaced)
-            if statement.function:
-                scope.functions[statement.head.start] = statement
-            elif statement.scope:
-                inner = _Scope(scope.name + statement.scope, scope.first_line, set(), scope)
-                self.body(statement.blocks[0], inner)
-                self.functions(inner)
-            elif statement.blocks:
-                self._nested(statement, scope, is_lost)
+                mentioned |= read if by_itself else read - by_calls if by_calls else set()
+                relied_on |= set() if by_itself else by_calls or read
+                if by_itself or by_calls:
+                    lost_parts.add(number)
+                    self._lose(part, lines)
+                if part.function in self.uncalled:
+                    self.lines.update(lines)
+                    self.lost.update((_inside(part), name) for name in part.parameters)
+        self.uncalled |= mentioned - relied_on - {traced}
 
-    def _mark_lost(self, statement: StatementFacts, scope: _Scope) -> None:
-        """Mark a statement and the names that it binds as lost."""
-        self.lines.update(line + scope.first_line for line in statement.head)
-        scope.lost.update(statement.bound)
-        if statement.returns:
+    def _lose(self, part: _Part, lines: Iterable[int]) -> None:
+        """Mark a part and the names that it binds as lost."""
+        self.lines.update(lines)
+        self.lost.update((part.scopes[-1], name) for name in part.bound)
+        if part.returns:
             # `layer` for `Model.layer.<locals>.`
-            function = scope.name.removesuffix(".").removesuffix(".<locals>")
+            function = part.scopes[-1].removesuffix(".").removesuffix(".<locals>")
             self.results.add(function.rpartition(".")[2])
 
-    def functions(self, scope: _Scope) -> None:
-        """Visit the bodies of a scope's functions, after all of its own statements."""
-        # A function sees the last values of the names around it, so these come first.
-        for function in scope.functions.values():
-            name = scope.name + function.scope
-            lost = {*self.gone.get(name, ())}
-            if function.function in self.uncalled:
-                lost |= function.parameters
-                self.lines.update(line + scope.first_line for line in function.head)
-            inner = _Scope(name, scope.first_line, lost, scope, function.own)
-            self.body(function.blocks[0], inner)
-            self.functions(inner)
+    def _has_lost(self, part: _Part, name: str) -> bool:
+        binding = (scope for scope in reversed(part.scopes) if name in self.bound.get(scope, ()))
+        return (next(binding, ""), name) in self.lost
 
-    def _nested(self, statement: StatementFacts, scope: _Scope, is_lost: bool) -> None:
-        """Visit the blocks of a compound statement; lose them with its condition or iterable."""
-        inner = replace(
-            scope,
-            sure=scope.sure and not statement.decides,
-            looping=scope.looping or statement.loops,
-        )
-        # Twice: the second time with what the end of the first one has lost.
-        for _ in range(2 if statement.loops and not scope.looping else 1):
-            for block in statement.blocks:
-                self.body(block, inner)
-        if is_lost and statement.decides:
-            for block in statement.blocks:
-                for _, decided in with_inner(block, ""):
-                    self._mark_lost(decided, inner)
+
+def _inside(part: _Part) -> str:
+    return f"{part.scopes[-1]}{part.function}.<locals>."
+
+
+@functools.lru_cache(maxsize=_CHUNKS_KEPT)
+def _parts(text: str) -> tuple[_Part, ...]:
+    """Return the parts of a chunk.
+
+    If they are nested too deeply, this is one that reads and binds all words in it.
+    """
+    parts: list[_Part] = []
+    try:
+        for statement in tree_of(text).body:
+            _add(parts, statement, ("",), -1)
+    except RecursionError:
+        words = frozenset(_WORD.findall(text))
+        return (_Part(("",), range(text.count("\n") + 1), words, words),)
+    return tuple(parts)
+
+
+def _add(parts: list[_Part], statement: ast.stmt, scopes: tuple[str, ...], decided_by: int) -> None:
+    is_definition = isinstance(statement, DEFINITIONS)
+    blocks = [statement.body] if isinstance(statement, DEFINITIONS) else [*blocks_of(statement)]
+    own = list(own_nodes(statement))
+    augmented = [statement] if isinstance(statement, ast.AugAssign) else []
+    function, inside = "", scopes
+    parameters: frozenset[str] = frozenset()
+    if isinstance(statement, ast.ClassDef):
+        inside = (*scopes, f"{scopes[-1]}{statement.name}.")
+    elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        function, parameters = statement.name, frozenset(parameters_of(statement.args))
+        inside = (*scopes, f"{scopes[-1]}{function}.<locals>.")
+    part = _Part(
+        scopes,
+        _head(statement, blocks),
+        frozenset((*bound_in_scope(statement, blocks=False), *_changed(own))),
+        frozenset(name for node in (*own, *augmented) for name in _read_by(node)),
+        frozenset(node.attr for node in own if isinstance(node, ast.Attribute)),
+        decided_by,
+        function,
+        parameters,
+        # What a generator yields is seen by its caller, as a returned value is.
+        any(isinstance(n, ast.Return | ast.Yield | ast.YieldFrom) for n in (statement, *own)),
+    )
+    if blocks and not is_definition and not isinstance(statement, ast.With | ast.AsyncWith):
+        decided_by = len(parts)
+    parts.append(part)
+    for inner in (inner for block in blocks for inner in block):
+        _add(parts, inner, inside, -1 if is_definition else decided_by)
+
+
+def _head(statement: ast.stmt, blocks: Sequence[Sequence[ast.stmt]]) -> range:
+    """Return the lines of a statement (from 0), of a compound one those before its first block."""
+    start = statement.lineno
+    # Python 3.8 and newer count a definition from `def`, not from its first decorator.
+    if isinstance(statement, DEFINITIONS):
+        start = min([start, *(decorator.lineno for decorator in statement.decorator_list)])
+    end = statement.end_lineno or start
+    if blocks:
+        end = max(statement.lineno, min(end, blocks[0][0].lineno - 1))
+    return range(start - 1, end)
+
+
+def _read_by(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Load()) | ast.AugAssign(target=ast.Name(id=name)):
+            yield name
+
+
+def _changed(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names whose values are changed in place: `x` for `x.a[0] = …`."""
+    for node in nodes:
+        match node:
+            case (
+                ast.Subscript(ctx=ast.Store() | ast.Del())
+                | ast.Attribute(ctx=ast.Store() | ast.Del())
+            ):
+                yield root_name(node)

@@ -35,7 +35,7 @@ from jaxsight.text.layout import cut
 from jaxsight.text.parsing import module_in
 from jaxsight.text.terminal import instruction
 from jaxsight.trust.decisions import COMMAND, command
-from jaxsight.wire.messages.compiling import Folding, SlowCompile
+from jaxsight.wire.messages.compiling import Folding
 from jaxsight.wire.messages.replies import Outlined, Traced
 
 # The finding of a function whose program differs between the processes of a job.
@@ -105,9 +105,6 @@ class _Check:
     """The same for a target on another machine, which may be down, and for other processes."""
     compiled: bool
     """Whether rules about kernels run."""
-    names_sizes: bool
-    """Whether dimensions are named anyway, for hints."""
-
     compares_processes: bool
     """Whether functions are traced as processes of a job; else only those that differed before."""
 
@@ -147,7 +144,6 @@ async def findings(
         patience,
         CONTRACT_PATIENCE if patience is None and in_editor else patience,
         needs_kernels(settings.inlay_hints) if kernels is None else kernels,
-        in_editor,
         not in_editor or engine.programs.is_saved(path),  # it takes processes of its own
     )
     looked_at = inputs.without_repeats(views)
@@ -297,23 +293,17 @@ async def _in_function(engine: Engine, view: View, check: _Check) -> list[Findin
 
 
 async def _about_sizes(engine: Engine, view: View, check: _Check) -> list[Finding]:
-    """Return the findings about the sizes of a function, which is traced with others for them."""
+    """Return the findings about the sizes of a function, with the names of these."""
     if view.stale or view.assumed:
         return []
     rules = [RULES[code] for code in check.codes]
-    about_sizes = any(rule.explain_size is not None for rule in rules)
-    differing = list(traced.of_annotations(view, rules))
-    if not differing and not about_sizes:
+    if not (differing := list(traced.of_annotations(view, rules))):
         return []
-    names_sizes = check.names_sizes or bool(differing)
-    exploring = engine.sizes.explored(view.answer, with_names=names_sizes)
-    if (explored := await engine.waiting.within(exploring, check.patience, view)) is None:
+    exploring = engine.sizes.explored(view.answer)
+    if await engine.waiting.within(exploring, check.patience, view) is None:
         return differing
     engine.traces.name_sizes(view)
-    mismatches = list(traced.of_annotations(view, rules)) if differing else []
-    if explored.fixed is not None:
-        mismatches += traced.of_fixed_size(view, explored.fixed, rules)
-    return mismatches
+    return list(traced.of_annotations(view, rules))
 
 
 async def _about_processes(
@@ -346,31 +336,15 @@ async def _in_kernels(
         again = engine.programs.result(view)
         result = await engine.waiting.within(again, check.patience, view) or result
     judge = functools.partial(run_rules.of_kernels, view, outlined, folding=folding)
-    slow = await _slow(engine, view, result, codes, check)
-    first = await engine.look(view, functools.partial(judge, result, codes, slow=slow))
+    first = await engine.look(view, functools.partial(judge, result, codes))
     if not first.incomplete:
         return first.findings
     completing = engine.programs.result(view, result.target, complete=True)
     complete: Compilation | None = await engine.waiting.within(completing, check.patience, view)
     if complete is None:
         return first.findings
-    slow = await _slow(engine, view, complete, first.incomplete, check)
-    rest = functools.partial(judge, complete, first.incomplete, slow=slow)
+    rest = functools.partial(judge, complete, first.incomplete)
     return [*first.findings, *(await engine.look(view, rest)).findings]
-
-
-async def _slow(
-    engine: Engine,
-    view: View,
-    result: Compilation,
-    codes: Sequence[str],
-    check: _Check,
-) -> SlowCompile | None:
-    """Return what saves time of a slow compile, where a wanted rule reports it."""
-    if all(RULES[code].measures is not CompileTimes.SLOWNESS for code in codes):
-        return None
-    measuring = engine.programs.slow_compile(view, result)
-    return await engine.waiting.within(measuring, check.patience, view)
 
 
 # What hints say at the head of a function, as information: for clients that show nothing else.

@@ -12,7 +12,6 @@ from jaxsight.features.findings import failures
 from jaxsight.queries.documents import Document, Subject
 from jaxsight.queries.dry_runs.own_program import LocatedError
 from jaxsight.queries.engine import Engine
-from jaxsight.queries.sizes.exploring import FixedSize
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.rules.explain_failure import explain
 from jaxsight.rules.finding import Finding, Severity, finding_of
@@ -74,22 +73,6 @@ def of_annotations(view: View, rules: Sequence[Rule]) -> Iterator[Finding]:
     for rule in rules:
         for violation in rule.in_annotations(annotated) if rule.in_annotations else ():
             yield failures.finding_from(rule, range_of(violation.node), violation)
-
-
-def of_fixed_size(view: View, fixed: FixedSize, rules: Sequence[Rule]) -> Iterator[Finding]:
-    """Yield the finding of a size that a function traces with as given only.
-
-    It is at the expression that fails with another size, or at the function's name.
-    """
-    failed = fixed.failed
-    view.add_texts(failed.reused)
-    places = failures.places(failed.failure, view)
-    range = places[-1][1] if places else view.name_range
-    error = view.words(failed.failure.message).partition("\n")[0]
-    for rule in rules:
-        if rule.explain_size is not None:
-            violation = rule.explain_size(fixed.name, fixed.size, fixed.tried, error)
-            yield failures.finding_from(rule, range, violation, stale=view.stale)
 
 
 def _items(text: str) -> tuple[str, ...]:

@@ -231,7 +231,7 @@ class FixVerifier:
             return _Verdict(f"it can no longer be traced: {why}")
         if not isinstance(before.reply, Traced):
             if candidate.same:  # the original is called with values: the result must be the same
-                by_values = _judged(await sandbox.compare_with_values(before, after), same=True)
+                by_values = _judged(await sandbox.compare(before, after), same=True)
                 if isinstance(by_values, _Verdict):
                     return by_values
             return _Verdict(effect="can be traced")
@@ -400,9 +400,7 @@ def _question(
         document,
         subject,
         chosen,
-        root=project.root,
-        environment=project.environment,
-        patience=project.settings.timeouts.statement,
+        project,
         devices=like.devices,
         device=like.device,
     )

@@ -252,15 +252,8 @@ class ProgramCalls:
         if not is_wanted or project.held_back:
             self._found.pop(path, None)
             return self._publish(path, {})
-        asking = functools.partial(
-            run_of,
-            document,
-            root=project.root,
-            environment=project.environment,
-            patience=project.settings.timeouts.statement,
-            device=self._choices.target(path).device,
-            module=module,
-        )
+        device = self._choices.target(path).device
+        asking = functools.partial(run_of, document, project, device, module)
         run, key = await self._aside.judge(module, asking)
         programs = await self.programs(project, path, module.text)
         if not lacking:  # only to see how the file's own program ends

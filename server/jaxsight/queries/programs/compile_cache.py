@@ -14,7 +14,6 @@ caller says whether it needs a complete one, and gets that whenever there is one
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
 import os
@@ -31,12 +30,11 @@ from jaxsight.queries.long_work import end, forget, progress
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.programs.disk_cache import DiskCache, digest
 from jaxsight.queries.programs.located_figures import Refused
-from jaxsight.queries.programs.slow_compiles import Search
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import words
-from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, SlowCompile
-from jaxsight.wire.messages.replies import Failed, Lowered, LoweredChange
+from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
+from jaxsight.wire.messages.replies import Failed, Lowered
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.default_target import own_target
 from jaxsight.workers.compilation.environments import CompilerEnvironment, ends_early, identity
@@ -46,12 +44,6 @@ from jaxsight.workers.results import Died
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_LOOK_AGAIN = 0.1
-"""Seconds after which a process looks again for a result that another process makes: not felt."""
-
-_PATIENCE = 30.0
-"""Seconds to wait for such a result, a choice; then both make it, as the other may be stopped."""
 
 LONG = 0.7
 """Seconds of a compile after which progress is shown, a choice: with less, it would flicker."""
@@ -63,9 +55,6 @@ Lower = Callable[[Answer, Target], Awaitable[Lowered | Failed | Died | None]]
 """Lets the tracer that traced an answer lower it for a target; `None` if it has ended."""
 
 _Compiling: TypeAlias = Callable[[Compile], Awaitable[Compiled | Trouble]]
-
-LowerChanged = Callable[[Answer, Target, str, int], Awaitable[LoweredChange | None]]
-"""The same with a change at an operation; `None` also if it cannot be changed so."""
 
 
 class TraceGone(Exception):
@@ -190,53 +179,6 @@ class CompileCache:
             if cached is not None and isinstance(cached[1], Figures) and cached[1].is_unfolded:
                 self.memory.results.pop((answer.question.key, target.name))
         return measured
-
-    async def slow(
-        self, answer: Answer, result: AnyFigures | Refused, python: str, lower: LowerChanged
-    ) -> SlowCompile | None:
-        """Return what saves most of the time of a slow compile.
-
-        Returns `None` if that cannot be measured: it is not slow, runs on several devices, or is
-        not sent to the host.
-
-        Args:
-            answer: the function.
-            result: how it was compiled, or that it was not in time.
-            python: as for `get`.
-            lower: lowers the function with a change.
-        """
-        lowered, target, slow = result.lowered, result.target, result.slow
-        if slow is None or lowered is None or lowered.request.distribution is not None:
-            return None
-        if target.host and self.not_sent(answer.question.path, target.host):
-            return None
-        prepared = await self.prepared(lowered, target, python)
-        if isinstance(prepared, Trouble):
-            return None
-        program, request, environment = prepared
-        complete = not ends_early(target, environment)
-        if isinstance(result, Figures):
-            complete = result.is_complete
-        name = digest(program, "slow", str(complete))
-        known = self.memory.slow.get(name) or await asyncio.to_thread(
-            self.disk.record, name, SlowCompile
-        )
-        if known is None:
-            change = functools.partial(lower, answer, target)
-
-            async def measure() -> SlowCompile:
-                whole = replace(request, complete=complete)
-                title = f"changes of {answer.question.subject.name} for {target.short}"
-                compilers = self.compilers.measuring(target, environment)
-                async with self._progress(name, title), compilers as compile:
-                    search = Search(change, compile, whole, slow.seconds, bool(lowered.folds))
-                    measured = replace(slow, savings=await search.savings())
-                await asyncio.to_thread(self.disk.put, name, measured)
-                return measured
-
-            known = await self._shared(name, measure)
-        self.memory.slow.put(name, known)
-        return replace(known, seconds=slow.seconds)
 
     async def aclose(self) -> None:
         """Cancel all work and end the compilers."""
@@ -368,35 +310,14 @@ class CompileCache:
             running.waiting -= 1
 
     async def _work(self, name: str, request: Compile, compile: _Compiling) -> Compiled | Trouble:
-        if request.complete:
-            return await self._complete_once(name, functools.partial(compile, request))
         outcome = await compile(request)
         if isinstance(outcome, Trouble):
             return self._keep(name, outcome)
-        entry = name if outcome.is_complete else _scheduled(name)
+        if request.complete:
+            self.memory.compiled.pop(_scheduled(name))
+        entry = name if request.complete or outcome.is_complete else _scheduled(name)
         self._store(entry, outcome)
         return self._keep(entry, outcome)
-
-    async def _complete_once(
-        self, name: str, compile: Callable[[], Awaitable[Compiled | Trouble]]
-    ) -> Compiled | Trouble:
-        """Return the result of a complete compile, unless another process makes it meanwhile."""
-        loop = asyncio.get_running_loop()
-        begin = loop.time()
-        waited = False
-        while (lock := await asyncio.to_thread(self.disk.lock, name)) is None:
-            waited = True
-            if loop.time() > begin + _PATIENCE:
-                break
-            await asyncio.sleep(_LOOK_AGAIN)
-        with lock or contextlib.ExitStack() as locked:
-            stored = await asyncio.to_thread(self.disk.get, name) if waited else None
-            outcome = stored if stored is not None else await compile()
-            if isinstance(outcome, Compiled):
-                self.memory.compiled.pop(_scheduled(name))
-                if stored is None:
-                    self._store(name, outcome, locked.pop_all())
-        return self._keep(name, outcome)
 
     def _keep(self, name: str, outcome: Compiled | Trouble) -> Compiled | Trouble:
         """Remember a result, unless another attempt may have another one."""
@@ -404,15 +325,11 @@ class CompileCache:
             self.memory.compiled.put(name, outcome)
         return outcome
 
-    def _store(
-        self, entry: str, outcome: Compiled, locked: contextlib.ExitStack | None = None
-    ) -> None:
-        """Write a result to disk while its callers go on, then unlock its entry."""
+    def _store(self, entry: str, outcome: Compiled) -> None:
+        """Write a result to disk while its callers go on."""
         storing = asyncio.ensure_future(asyncio.to_thread(self.disk.put, entry, outcome))
         self._storing.add(storing)
         storing.add_done_callback(self._storing.discard)
-        if locked is not None:
-            storing.add_done_callback(lambda _: locked.close())
 
     async def _measure(
         self, name: str, prepared: Prepared, answer: Answer, target: Target

@@ -201,9 +201,7 @@ class _Attempt:
             self.document,
             subject,
             sets[0],
-            root=project.root,
-            environment=project.environment,
-            patience=project.settings.timeouts.statement,
+            project,
             device=self.device,
             module=self.document.module,
         )

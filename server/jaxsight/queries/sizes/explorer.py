@@ -13,7 +13,7 @@ from jaxsight.projects.projects import Projects
 from jaxsight.queries.long_work import SharedWork
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.sizes.exploring import Explored, Sizes, Stopped, explore
-from jaxsight.queries.sizes.naming import with_declared
+from jaxsight.queries.sizes.naming import with_literals
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.queries.traces.query import Question
 from jaxsight.source.analysis.shape_unpacking import named_dimensions
@@ -46,29 +46,26 @@ class SizeExplorer:
         """Return whether the function was last explored within `patience` seconds."""
         return self._seconds.get(_unit(question), patience) < patience
 
-    async def explored(self, answer: Answer, *, with_names: bool = True) -> Explored:
+    async def explored(self, answer: Answer) -> Explored:
         """Trace the function of an answer with other sizes, unless that was done; see `explore`."""
         known = self.cached(answer)
         if known is not None or not isinstance(answer.reply, Traced):
             return known or Explored()
-        key = answer.key if with_names else f"{answer.key} without names"
-        if (known := self._memory.sizes.get((answer.question.unit, key))) is not None:
-            return known
-        exploring = functools.partial(self._explore, answer, answer.reply, key, with_names)
-        return await self.running.get((answer.question.path, key), exploring) or Explored()
+        exploring = functools.partial(self._explore, answer, answer.reply)
+        return await self.running.get((answer.question.path, answer.key), exploring) or Explored()
 
-    async def _explore(self, answer: Answer, first: Traced, key: str, with_names: bool) -> Explored:
+    async def _explore(self, answer: Answer, first: Traced) -> Explored:
         question = answer.question
         inputs, by_number = inputs_of(question)
         began = time.monotonic()
         seconds = sum(seconds for _, seconds in first.seconds)
         tracing = _Tracing(self._projects.of(question.path), answer, seconds)
-        explored = await explore(inputs, by_number, first, tracing.trace, with_names)
+        explored = await explore(inputs, by_number, first, tracing.trace)
         assumed = by_number if inputs.is_assumed else None
         used = explored.names.inputs or assumed or inputs
-        explored = replace(explored, names=with_declared(explored.names, used, first))
+        explored = replace(explored, names=with_literals(explored.names, used))
         self._seconds[_unit(question)] = time.monotonic() - began
-        self._memory.sizes.put((question.unit, key), explored)
+        self._memory.sizes.put((question.unit, answer.key), explored)
         return explored
 
 

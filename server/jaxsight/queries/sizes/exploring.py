@@ -25,8 +25,6 @@ _LARGEST = 50_000
 """Larger sizes are not tried unless given: arrays made while tracing would fill the memory."""
 _MOST_BROKEN = 8
 """Relations that are broken alone, a choice: each takes a trace."""
-_STRUCTURAL = 4
-"""Sizes up to this often have a meaning of their own, such as the channels of an image."""
 _OTHERS = (2, 3, 4)
 """Factors of a size that is tried alone: parts of the function may accept one by chance."""
 _LARGE = 97
@@ -42,25 +40,12 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class FixedSize:
-    """A size that a function traces with as given only."""
-
-    name: str
-    size: int
-    tried: tuple[int, ...]
-    """The sizes that it failed with, all others as given."""
-    failed: Failed
-    """The failure with the first of them."""
-
-
-@dataclass(frozen=True, slots=True)
 class Explored:
     """What is known of a function from its traces with other sizes."""
 
     names: SizeNames = field(default_factory=SizeNames)
     sizes: tuple[tuple[str, int], ...] = ()
     """The given sizes that names stand for."""
-    fixed: FixedSize | None = None
     traces: int = 0
     """Number of traces."""
 
@@ -70,8 +55,6 @@ class _Search:
     """The traces of a function so far."""
 
     trace: Trace
-    with_names: bool
-    """Whether dimensions are named, which takes most of the traces."""
     count: int = 0
     sizes: list[Sizes] = field(default_factory=list)
     samples: list[Sizes] = field(default_factory=list)
@@ -90,7 +73,7 @@ class _Search:
 
 
 async def explore(
-    inputs: SizedInputs, by_number: SizedInputs | None, first: Traced, trace: Trace, names: bool
+    inputs: SizedInputs, by_number: SizedInputs | None, first: Traced, trace: Trace
 ) -> Explored:
     """Return what traces with other sizes show about a function.
 
@@ -99,9 +82,8 @@ async def explore(
         by_number: the same, in which equal numbers are one size; tried if `inputs` fail.
         first: the trace with the given sizes.
         trace: traces with other sizes.
-        names: whether dimensions are named, or only fixed sizes are looked for.
     """
-    search = _Search(trace, names)
+    search = _Search(trace)
     try:
         return await _explored(search, inputs, by_number, first)
     except Stopped:
@@ -126,7 +108,6 @@ async def _explored(
     tries += [(name,) for name in inputs.sizes if name not in singles]
     if inputs.guessed:
         tries.append(tuple(name for name in inputs.sizes if name in inputs.guessed))
-    fixed: FixedSize | None = None
     for names in tries:
         levels = samples.levels(inputs.sizes)
         for kept in dict.fromkeys((levels[min(1, len(levels) - 1)], levels[-1])):
@@ -134,17 +115,12 @@ async def _explored(
                 continue
             if inputs.is_assumed and not await _are_needed(search, inputs, names):
                 inputs = replace(inputs, is_covered=False)
-            if names != tuple(singles) and inputs.is_all_named and len(names) == 1:
-                fixed = await _fixed(search, inputs, names[0])
-            explored = await _named(search, inputs, first, kept, names)
-            return Explored(explored.names, explored.sizes, fixed, search.count)
+            return await _named(search, inputs, first, kept, names)
     if inputs.is_assumed and len(inputs.sizes) == 1:
         is_needed = await _are_needed(search, inputs, tuple(inputs.sizes))
         static = _names_of([first], lambda _: "", inputs) if is_needed else SizeNames()
         return Explored(static, traces=search.count)
-    if len(inputs.sizes) == 1 and inputs.is_all_named:
-        fixed = await _fixed(search, inputs, *inputs.sizes)
-    return Explored(fixed=fixed, traces=search.count)
+    return Explored(traces=search.count)
 
 
 async def _both(
@@ -183,8 +159,6 @@ async def _named(
     fixed: tuple[str, ...],
 ) -> Explored:
     """Return the names of dimensions, after breaking relations that leave a choice of formulas."""
-    if not search.with_names:
-        return Explored(traces=search.count)
     original = inputs.all_sizes(inputs.sizes)
     names = [name for name in original if name not in fixed]
     for seed in range(_SEEDS):
@@ -325,19 +299,3 @@ def _tells(
         if len({formula.value(others) for formula in formulas}) > 1:
             return True
     return False
-
-
-async def _fixed(search: _Search, inputs: SizedInputs, name: str) -> FixedSize | None:
-    """Return the size as fixed if the function fails with each of some others in its place."""
-    size = inputs.sizes[name]
-    if size <= _STRUCTURAL or name not in inputs.declared:
-        return None
-    tried = tuple(factor * size for factor in _OTHERS)
-    failures: list[Failed] = []
-    for other in tried:
-        search.count += 1
-        reply = await search.trace(inputs, {**inputs.sizes, name: other})
-        if isinstance(reply, Traced) or reply.failure.stage != "trace":
-            return None
-        failures.append(reply)
-    return FixedSize(name, size, tried, failures[0])

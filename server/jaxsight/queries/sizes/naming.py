@@ -13,8 +13,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxsight.examples.notation.shapes import Sizes
-from jaxsight.examples.notation.values import Node, arrays_of, show_size
 from jaxsight.examples.resizing import SizedInputs
 from jaxsight.wire.messages.replies import Traced
 from jaxsight.wire.observations import ExprValue, Observation
@@ -240,57 +238,14 @@ def names_of(
     return SizeNames(values, parameters, outputs if is_new else "")
 
 
-def with_declared(names: SizeNames, inputs: SizedInputs, first: Traced) -> SizeNames:
-    """Return the names with those that the example inputs of parameters declare.
-
-    These need no further trace, so they are there too if the function traces with no other sizes.
-    """
-    parameters: dict[str, str] = {}
-    by_text: dict[str, set[str]] = {}
-    for name, text in first.parameters:
-        if (node := inputs.nodes.get(name)) is not None:
-            written = parameters[name] = _as_declared(text, node, inputs)
-            by_text.setdefault(text, set()).add(written)
-    shown = dict(first.parameters)
-    known = {name: text for name, text in parameters.items() if text != shown[name]}
-    known |= names.parameters
-    for argument in inputs.set.arguments:  # literals
-        parts = inputs.sources.get(argument.name)
-        if parts is not None and getattr(argument.spec, "literal", False):
-            known[argument.name] = "".join(parts)
-    values = dict(names.values)
-    for observation in first.observations:
-        if observation.kind != "parameter" or observation in values:
-            continue
-        texts = [value.text for value in _seen(first, observation)]
-        declared = [by_text.get(text, {text}) for text in texts]
-        if all(len(written) == 1 for written in declared):
-            named_texts = tuple(min(written) for written in declared)
-            if list(named_texts) != texts:
-                values[observation] = named_texts
-    return replace(names, values=values, parameters=known)
-
-
-def _as_declared(text: str, node: Node, inputs: SizedInputs) -> str:
-    """Return the type of a parameter with the sizes of its example as written.
-
-    It keeps its numbers where the example has others: JAX sorts the keys of dicts (`jax.tree`).
-    """
-    reading = Sizes(inputs.definitions, {**dict(inputs.set.sizes), **inputs.sizes})
-    declared = [array.shape for array in arrays_of(node) if array.shape]
-    shapes = list(_SHAPE.finditer(text))
-    if len(shapes) != len(declared):
-        return text
-    parts: list[str] = []
-    end = 0
-    for shape, sizes in zip(shapes, declared, strict=True):
-        numbers = [int(size[0]) for size in _SIZE.finditer(shape[1])]
-        if numbers != list(map(reading.value, sizes)):
-            return text
-        written = iter(show_size(size).replace(" ", "") for size in sizes)
-        parts += [text[end : shape.start(1)], _SIZE.sub(lambda _, w=written: next(w), shape[1])]
-        end = shape.end(1)
-    return "".join((*parts, text[end:]))
+def with_literals(names: SizeNames, inputs: SizedInputs) -> SizeNames:
+    """Return the names with those in literals of assumed inputs: `n: K` in place of `n: 3`."""
+    literals = {
+        argument.name: "".join(inputs.sources[argument.name])
+        for argument in inputs.set.arguments
+        if argument.name in inputs.sources and getattr(argument.spec, "literal", False)
+    }
+    return replace(names, parameters=names.parameters | literals)
 
 
 def named(

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from jaxsight.examples.sets import ExampleSet
+from jaxsight.projects.project import Project
 from jaxsight.queries.documents import Document, Subject, module_name
 from jaxsight.rules.finding import Severity
 from jaxsight.source.module import Module
@@ -63,10 +64,8 @@ def ask(
     document: Document,
     subject: Subject,
     chosen: ExampleSet,
+    project: Project,
     *,
-    root: str,
-    environment: str,
-    patience: float,
     devices: int = 0,
     device: FakeDevice | None = None,
     module: Module | None = None,
@@ -74,9 +73,7 @@ def ask(
     """Return the question for `subject` with the example set `chosen`.
 
     Args:
-        root: the project's root folder.
-        environment: what else the answer depends on (interpreter, platform), for the key.
-        patience: time limit in seconds of a statement that the function does not need by name.
+        project: that of the document.
         devices: the number of devices of the target; 0 for as many as the function needs.
         device: the device of the target; `None` for a CPU.
         module: the subject's text, by default the document's current one.
@@ -97,7 +94,7 @@ def ask(
         id=NEW,
         file=document.path,
         module=module_name(document.path),
-        root=root,
+        root=project.root,
         chunks=needed.chunks,
         function=subject.function.qualname,
         arguments=chosen.arguments,
@@ -105,7 +102,7 @@ def ask(
         future_flags=module.bindings.future_flags,
         dry_call=chosen.dry_call,
         skipped=_skipped(needed) if call is not None and call.entry.is_own(document.path) else (),
-        patience=patience,
+        patience=project.settings.timeouts.statement,
         whole=whole,
         mesh=chosen.mesh,
         mesh_is_default=chosen.mesh_is_default,
@@ -115,7 +112,7 @@ def ask(
         device=device,
         unasked=bool(chosen.assumed) or subject.examples.source in ("program", "recorded"),
     )
-    key = _key(environment, needed, trace, module)
+    key = _key(project.environment, needed, trace, module)
     return Question(document.path, subject, chosen, module, needed, trace, key, needed.caveats)
 
 
@@ -192,13 +189,7 @@ def _digest(text: str) -> str:
 
 
 def run_of(
-    document: Document,
-    *,
-    root: str,
-    environment: str,
-    patience: float,
-    device: FakeDevice | None,
-    module: Module,
+    document: Document, project: Project, device: FakeDevice | None, module: Module
 ) -> tuple[Trace, str]:
     """Return the request that executes a whole module, of no function, and its key."""
     needed = slice_for(module, (), keep_all=True)
@@ -206,19 +197,19 @@ def run_of(
         id=NEW,
         file=document.path,
         module=module_name(document.path),
-        root=root,
+        root=project.root,
         chunks=needed.chunks,
         function="",
         arguments=(),
         future_flags=module.bindings.future_flags,
         skipped=_skipped(needed),
-        patience=patience,
+        patience=project.settings.timeouts.statement,
         whole=True,
         device=device,
         unasked=True,
         keep=False,
     )
-    return trace, f"{_key(environment, needed, trace, module)} {module_meaning(module)}"
+    return trace, f"{_key(project.environment, needed, trace, module)} {module_meaning(module)}"
 
 
 def refusal(subject: Subject) -> str:

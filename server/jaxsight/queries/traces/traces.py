@@ -61,10 +61,8 @@ class DocumentTraces:
             document,
             subject,
             example_set,
+            project,
             module=module,
-            root=project.root,
-            environment=project.environment,
-            patience=project.settings.timeouts.statement,
             devices=target.devices,
             device=target.device,
         )

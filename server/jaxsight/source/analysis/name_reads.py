@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import ast
 import symtable
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
 
-from jaxsight.source.abstract_interpretation.interpreter import AbstractInterpreter, AbstractState
 from jaxsight.source.analysis.name_effects import NameEffects
-from jaxsight.source.analysis.syntax_trees import blocks_of, statements_in
+from jaxsight.source.analysis.syntax_trees import DEFINITIONS, blocks_of, own_nodes, statements_in
 from jaxsight.text.names import bound_in_scope
 from jaxsight.text.parsing import quiet
 
@@ -104,79 +102,38 @@ def _augmented(nodes: Iterable[ast.AST]) -> Iterator[str]:
                 yield name
 
 
-def read_before_bound(body: Iterable[ast.stmt], names: AbstractSet[str]) -> set[str]:
+def read_before_bound(
+    body: Iterable[ast.stmt], names: AbstractSet[str], bound: AbstractSet[str] = frozenset()
+) -> set[str]:
     """Return those of `names` that executing `body` may read before it binds them.
 
     A loop variable is bound before it is read; `total` in `total = total + 1` is not. A name that
-    may be read first counts as read first.
+    may be read first counts as read first, such as one that only a branch binds.
+
+    Args:
+        body: statements.
+        names: the names that are looked for.
+        bound: those of them that are bound before.
     """
-    reader = _BindingOrder(names)
-    try:
-        reader.run(body)
-    except RecursionError:  # an expression of hundreds of operators
-        return set(names)
-    return reader.early
-
-
-class _Bound(AbstractState[bool]):
-    """The names that are certainly bound."""
-
-    def either(self, _path: str, one: bool | None, other: bool | None) -> bool | None:
-        return one and other
-
-
-class _BindingOrder(AbstractInterpreter[_Bound, bool]):
-    """Notes the names that are read while they may not be bound."""
-
-    def __init__(self, names: AbstractSet[str]) -> None:
-        super().__init__(_Bound())
-        self.names: Final = names
-        self.early: set[str] = set()
-
-    def statement(self, node: ast.stmt) -> None:
-        # Before Python 3.14 the annotations of a module's variables are evaluated at once, also of
-        # those without a value.
-        if isinstance(node, ast.AnnAssign):
-            self.evaluate(node.annotation)
-        super().statement(node)
-
-    def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        self._see_in(node)
-        self.state.names[node.name] = True
-
-    def imports(self, node: ast.Import | ast.ImportFrom) -> None:
-        self.state.names |= dict.fromkeys(bound_in_scope(node), True)
-
-    # `del x` raises an error where `x` is not bound, as reading it does.
-    def delete(self, target: ast.expr) -> None:
-        self.evaluate(target)
-
-    def assign(self, target: ast.expr, _value: bool, _source: ast.expr | None) -> None:
-        if isinstance(target, ast.Name):
-            self.state.names[target.id] = True
-        else:
-            self.parts(target)
-
-    def either(self, _values: Sequence[bool]) -> bool:
-        return True
-
-    def expression(self, node: ast.expr) -> bool:
-        match node:
-            case ast.Name(id=name):
-                self._see(name)
-            # A lambda may be called by what it is passed to, before this statement ends.
-            case ast.Lambda():
-                self._see_in(node)
-            case _:
-                self.parts(node)
-        return True
-
-    def _see_in(self, function: ast.AST) -> None:
-        """See what a function reads: it may be called at once."""
-        for inner in ast.walk(function):
-            if isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Store):
-                self._see(inner.id)
-
-    def _see(self, name: str) -> None:
-        if name in self.names and name not in self.state.names:
-            self.early.add(name)
+    early: set[str] = set()
+    known = set(bound)
+    for statement in body:
+        # A definition may be called at once, as a lambda may be by what it is passed to.
+        parts = ast.walk if isinstance(statement, DEFINITIONS) else own_nodes
+        for node in (statement, *parts(statement)):
+            match node:
+                # `del x` raises an error where `x` is not bound, as reading it does.
+                case (
+                    ast.Name(id=name, ctx=ast.Load() | ast.Del())
+                    | ast.AugAssign(target=ast.Name(id=name))
+                ):
+                    if name in names and name not in known:
+                        early.add(name)
+        inside = known.union(bound_in_scope(statement, blocks=False))
+        blocks = list(blocks_of(statement))
+        for block in blocks:
+            early |= read_before_bound(block, names, inside)
+        # What is bound in a block may not be, and a lone annotation binds nothing.
+        if not blocks and getattr(statement, "value", statement) is not None:
+            known = inside
+    return early

@@ -52,8 +52,8 @@ class SideEffects:
     * `calls`: functions that are called, or that may be called by a function they are passed to.
     * `reads`: names whose values are used; `attributes`: attributes of module names.
     * `changes`: names whose values are assigned into or deleted.
-    * `repeated`: those of `calls` in a loop of many iterations.
-    * `carried`: those of `repeated` whose arguments include a name that the statement rebinds.
+    * `carried`: those of `calls` in a loop of many iterations whose arguments include a name that
+      the statement rebinds.
     """
 
     calls: set[str] = field(default_factory=set)
@@ -62,7 +62,6 @@ class SideEffects:
     reads: set[str] = field(default_factory=set)
     attributes: set[str] = field(default_factory=set)
     changes: set[str] = field(default_factory=set)
-    repeated: set[str] = field(default_factory=set)
     carried: set[str] = field(default_factory=set)
     opaque: str = ""
     """The first construct with unknown effects; empty if there is none."""
@@ -422,7 +421,6 @@ class _Visitor:
     def called(self, name: str, arguments: Sequence[ast.expr]) -> None:
         self.record.calls.add(name)
         if self.depth:
-            self.record.repeated.add(name)
             names = {n.id for a in arguments for n in ast.walk(a) if isinstance(n, ast.Name)}
             if names & self.targets:
                 self.record.carried.add(name)

@@ -173,9 +173,10 @@ class _Judge:
         elif self.facts.reads_left_out(statement):
             reason = "depends on a skipped statement"
         else:
-            reason = outcome.work or self.loop(effects.side_effects, top=True)
+            reason = outcome.work
             if not reason and effects.executes and self.loops.reached(statement):
                 reason = _COMPILED_LOOP
+            reason = reason or self.loop(effects.side_effects, top=True)
         if reason or not outcome.pure or self.facts.rebinds_acting(effects):
             changes = self.of_skipped(effects, outcome).changes
             changes = None if changes is None else changes | names
@@ -358,11 +359,8 @@ class _Judge:
     def loop(self, effects: SideEffects, *, top: bool) -> str:
         """Return why a loop is long work; empty if it is not.
 
-        It shows a progress bar, or repeatedly calls compiled functions or functions of arrays.
+        It shows a progress bar, or repeatedly calls functions of arrays.
         """
-        for name in sorted(effects.repeated):
-            if self.facts.is_compiled(name):
-                return _COMPILED_LOOP
         for name in sorted(effects.calls):
             if library_functions.is_progress(self.facts.full_name(name)):
                 return "loop with a progress bar"

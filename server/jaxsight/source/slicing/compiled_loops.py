@@ -8,8 +8,6 @@ compiled. A function is interpreted once for all calls with the same arguments.
 from __future__ import annotations
 
 import ast
-import functools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -31,7 +29,6 @@ _REPEATING = frozenset(
     {"map", "filter", "functools.reduce", "itertools.accumulate", "timeit.timeit", "timeit.repeat"}
 )
 """Functions that call their arguments many times."""
-_ASSIGNS = re.compile(r"(\w+\.\w+)\s*=(?!=)")
 _STAGES = frozenset({"lower", "compile", "trace"})
 """Methods of a compiled function that lead to another one."""
 _JAX = ("jax.", "flax.", "optax.", "equinox.")
@@ -131,15 +128,6 @@ class CompiledLoops:
             self._executed[index] = self._run(statement)
         return self._executed[index]
 
-    @functools.cached_property
-    def assigning(self) -> dict[str, list[int]]:
-        """The statements that assign to an attribute, by its name: `f.jit = jax.jit(f)`."""
-        found: dict[str, list[int]] = {}
-        for index, statement in enumerate(self.facts.statements):
-            if (match := _ASSIGNS.match(statement.text)) is not None:
-                found.setdefault(match[1], []).append(index)
-        return found
-
 
 class _Enough(Exception):
     """The code is too long to be interpreted further."""
@@ -204,8 +192,6 @@ class _Running(AbstractInterpreter[AbstractState[_Objects], _Objects]):
                 for each in self.evaluate(owner):
                     if isinstance(each, _Instance):
                         each.attributes[name] = each.attributes.get(name, _NOTHING) | value
-                if isinstance(owner, ast.Name):
-                    self._bind(f"{owner.id}.{name}", value)
 
     def _bind(self, name: str, value: _Objects) -> None:
         self.state.names[name] = value
@@ -222,12 +208,7 @@ class _Running(AbstractInterpreter[AbstractState[_Objects], _Objects]):
             case ast.Name(id=name):
                 return self._named(name)
             case ast.Attribute(value=inner, attr=name):
-                found = {
-                    each for owner in self.evaluate(inner) for each in self._attribute(owner, name)
-                }
-                if isinstance(inner, ast.Name):
-                    found |= self._assigned(f"{inner.id}.{name}")
-                return frozenset(found)
+                return self.either([self._attribute(each, name) for each in self.evaluate(inner)])
             case ast.Call(func=function, args=args, keywords=keywords):
                 functions = self.evaluate(function)
                 given: _Arguments = tuple(enumerate(map(self.evaluate, args)))
@@ -263,18 +244,6 @@ class _Running(AbstractInterpreter[AbstractState[_Objects], _Objects]):
         if outer._outer is not None:
             return outer.bound[name]
         return outer.bound.get(name, _NOTHING) | self._module.named(name)
-
-    def _assigned(self, name: str) -> _Objects:
-        """Return what statements assign to an attribute of a variable."""
-        scope: _Running | None = self
-        found = [
-            self._module.executed(index).bound.get(name, _NOTHING)
-            for index in self._module.assigning.get(name, ())
-        ]
-        while scope is not None:
-            found.append(scope.bound.get(name, _NOTHING))
-            scope = scope._outer
-        return self.either(found)
 
     def _attribute(self, owner: _Object, name: str) -> _Objects:
         match owner:

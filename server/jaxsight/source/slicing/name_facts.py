@@ -78,10 +78,6 @@ class NameFacts:
             for effects in self._binding(name)
         )
 
-    def is_compiled(self, name: str) -> bool:
-        """Return whether a name of the module is bound to a compiled function."""
-        return any(map(library_functions.is_jit, self._wrappers(name)))
-
     def fills_itself(self, name: str) -> bool:
         """Return whether a name is bound to a container that adds a key when it is read."""
         return "collections.defaultdict" in self._wrappers(name)

@@ -23,7 +23,6 @@ from jaxsight.source.slicing.chunk_roles import (
     roles_of,
     skipped,
 )
-from jaxsight.source.slicing.name_facts import PROVIDED
 from jaxsight.source.slicing.slice_keys import Dependencies, SliceKeys, digest_of
 from jaxsight.source.statements import TopLevelStatement
 from jaxsight.wire.chunks import Chunk
@@ -53,7 +52,6 @@ class Gathering:
         self.roles = roles
         self.included: set[int] = set()
         self.broken: set[int] = set()
-        self.unknown: set[str] = set()
         self.needed: dict[str, int] = {}
         """The names that are read, each with the last chunk before which its value matters."""
         self._later: dict[str, None] = {}
@@ -252,10 +250,7 @@ class Gathering:
 
     def _need(self, name: str, end_index: int) -> None:
         self.needed[name] = max(self.needed.get(name, -1), end_index)
-        reaching = self.bindings.reaching(name, end_index, self.without, self.end)
-        if not reaching and name not in PROVIDED and name not in self.bindings.definers:
-            self.unknown.add(name)
-        for index in reaching:
+        for index in self.bindings.reaching(name, end_index, self.without, self.end):
             self._include(index)
 
 
@@ -271,7 +266,6 @@ class Slice:
 
     * `key` changes exactly when the effects of the slice may have changed.
     * `broken`: chunks that the slice needs but that do not parse.
-    * `unknown`: names that the module does not bind.
     * `caveats`: statements that are skipped and may change the outcome.
     """
 
@@ -284,7 +278,6 @@ class Slice:
     Slices with equal keys have the same such chunks, in the same order.
     """
     broken: tuple[ModuleChunk, ...] = ()
-    unknown: tuple[str, ...] = ()
     caveats: tuple[SliceCaveat, ...] = ()
     skipped: tuple[tuple[Chunk, ModuleChunk], ...] = ()
     """Of a slice with all that can be kept, the others: programs run them dry."""
@@ -339,7 +332,6 @@ class SlicePlan:
     ) -> None:
         self.indices = tuple(sorted(gathered.included))
         self.broken = tuple(sorted(gathered.broken))
-        self.unknown = tuple(sorted(gathered.unknown))
         self._needed = frozenset(gathered.needed_chunks)
         self._left_out = frozenset(gathered.left_out)
         self._harmless = frozenset(gathered.harmless)
@@ -415,7 +407,6 @@ class SlicePlan:
             key=digest_of(keyed),
             keyed=tuple(index in self._keyed for index in self.indices),
             broken=tuple(module.chunks[index] for index in self.broken),
-            unknown=self.unknown,
             caveats=tuple(caveats),
             skipped=tuple(
                 (self._message(index, chunk, chunk.statement.meaning), chunk)

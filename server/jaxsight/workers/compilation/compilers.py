@@ -274,7 +274,7 @@ class Compilers:
         if worker is None or worker.environment != environment:
             if worker is not None and worker.process is not None:
                 self._start_closing(worker.process.aclose())
-            is_behind = purpose in (_IN_BACKGROUND, _MEASURING)
+            is_behind = purpose == _IN_BACKGROUND
             command = [*self._command_of(target, environment), *(["--nice"] if is_behind else [])]
             rest = IDLE_IN_BACKGROUND if is_behind else IDLE
             if target.is_own:
