@@ -101,7 +101,7 @@ def test_help_lists_all_commands_without_importing_any(tmp_path: Path) -> None:
         check=True,
     )
     help, modules = done.stdout.rsplit("\n", 2)[:2]
-    own = ["__main__", "cli", "cli.app", "cli.completion", "cli.parameters", "extensions"]
+    own = ["__main__", "cli", "cli.app", "cli.parameters", "extensions"]
     assert sorted(ast.literal_eval(modules)) == [f"jaxsight.{name}" for name in own]
     groups = dict(re.findall(r"╭─ ([\w ]+) ─+╮\n(.*?)╰", help, re.DOTALL))
     assert list(groups) == [*COMMANDS, "Options"]
