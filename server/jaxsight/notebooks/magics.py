@@ -192,8 +192,8 @@ class Magics:
         The call is compiled, not made. Instead of a call, a traced, lowered or compiled function
         may be given.
 
-        `%%kernels` runs the cell and shows the jitted and compiled functions that it calls, and
-        those that are called or compiled in functions that it calls.
+        `%%kernels` runs the cell and shows the jitted and compiled functions that its text calls,
+        and those that it compiles.
 
         Options:
             -t, --target: a name listed by `jaxsight targets`; by default this machine's GPU or TPU.
@@ -317,8 +317,7 @@ def _run_and_show(shell: InteractiveShell, cell: str, options: dict[str, Any]) -
     shell.ast_transformers.append(wrap)
     shell.user_ns[SEEN] = calls.recording
     try:
-        with calls.watching():
-            result = shell.run_cell(cell)
+        result = shell.run_cell(cell)
     finally:
         shell.ast_transformers.remove(wrap)
         shell.user_ns.pop(SEEN, None)
