@@ -18,8 +18,6 @@ from jaxsight.cli.output.printing import SCHEMA_VERSION
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 Output = TypeVar("Output", str, bytes)
-LINES = ("record",)
-"""Commands that print an object on each line."""
 FILE = SCHEMAS / f"{SCHEMA_VERSION}.json"
 
 
@@ -30,9 +28,7 @@ def hold(done: subprocess.CompletedProcess[Output]) -> subprocess.CompletedProce
     """
     name = _name(done.args[3:])
     if name and done.stdout.strip():
-        texts = done.stdout.splitlines() if name in LINES else [done.stdout]
-        for text in texts:
-            validate(name, json.loads(text))
+        validate(name, json.loads(done.stdout))
     return done
 
 
@@ -100,7 +96,7 @@ def _name(arguments: Sequence[str]) -> str:
             "check" if "--output-format json" in joined and "--write-baseline" not in joined else ""
         )
     if "--json" not in rest:
-        return "record" if "--progress json" in " ".join(rest) else ""
+        return ""
     if command == "repro" and rest[0] == "reduce":
         return "reduce"
     if command != "dataset":

@@ -101,7 +101,7 @@ def test_help_lists_all_commands_without_importing_any(tmp_path: Path) -> None:
         check=True,
     )
     help, modules = done.stdout.rsplit("\n", 2)[:2]
-    own = ["__main__", "cli", "cli.app", "cli.completion", "cli.parameters", "extensions"]
+    own = ["__main__", "cli", "cli.app", "cli.parameters", "extensions"]
     assert sorted(ast.literal_eval(modules)) == [f"jaxsight.{name}" for name in own]
     groups = dict(re.findall(r"╭─ ([\w ]+) ─+╮\n(.*?)╰", help, re.DOTALL))
     assert list(groups) == [*COMMANDS, "Options"]
@@ -738,14 +738,6 @@ def test_kernels_are_compared(project: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "▣ written_out: 1 kernel · 1 launch · temp 0 B · cpu" in done.stdout
     assert "kernels 2 → 1 · launches 2 → 1 · temp 1 MiB → 0 B" in done.stdout
-
-
-def test_kernels_are_drawn_for_graphviz(project: Path) -> None:
-    (project / "fused.py").write_text(FUSED)
-    done = jaxsight("kernels", "fused.py:total", "-t", "cpu", "--dot", cwd=project)
-    assert done.stdout.startswith("digraph")
-    assert "k0 -> k1" in done.stdout
-    assert "1 MiB" in done.stdout
 
 
 def test_kernels_are_drawn_as_svg(project: Path) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from tests.terminal import jaxsight
 
+ROOT = Path(__file__).parents[2]
+
 
 def completed(shell: str, cwd: Path, words: str, word: str = "") -> list[str]:
     place = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1), "COMP_WORD": word}
@@ -35,38 +37,10 @@ def test_commands_and_options_are_completed(tmp_path: Path) -> None:
     ]
 
 
-def test_powershell_gets_values_with_their_help(tmp_path: Path) -> None:
-    [row] = completed("powershell", tmp_path, "jaxsight targets inst", "inst")
-    value, help = row.split(":::")
-    assert (value, help[:18]) == ("install", "Install a compiler")
-    assert completed("powershell", tmp_path, "jaxsight explain --j", "--j") == [
-        "--json:::Print JSON."
-    ]
-
-
-@pytest.mark.parametrize(
-    ("shell", "script", "line"),
-    [
-        ("bash", ".bash_completions/jaxsight.sh", "source ~/.bash_completions/jaxsight.sh"),
-        ("zsh", ".zfunc/_jaxsight", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
-        ("fish", ".config/fish/completions/jaxsight.fish", ""),
-    ],
-)
-def test_completion_is_installed_once(tmp_path: Path, shell: str, script: str, line: str) -> None:
-    (tmp_path / f".{shell}rc").write_text("# mine")
-    environ = {"HOME": str(tmp_path), "SHELL": f"/usr/bin/{shell}"}
-    for _ in range(2):
-        done = jaxsight("--install-completion", cwd=tmp_path, **environ)
-        assert done.returncode == 0, done.stderr
-        assert str(tmp_path / script) in done.stdout
-    shown = jaxsight("--show-completion", cwd=tmp_path, **environ).stdout
-    assert (tmp_path / script).read_text().strip() == shown.strip()
-    assert f"_JAXSIGHT_COMPLETE={shell}_complete" in shown
-    own = (tmp_path / f".{shell}rc").read_text()
-    assert own == (f"# mine\n{line}\n" if line else "# mine")
-
-
-def test_a_shell_without_completion_is_an_error(tmp_path: Path) -> None:
-    done = jaxsight("--show-completion", cwd=tmp_path, SHELL="/bin/ksh")
-    assert done.returncode == 2
-    assert "no completion for the shell ksh" in done.stderr
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_read_what_the_documentation_says(tmp_path: Path, shell: str) -> None:
+    source = f"_JAXSIGHT_COMPLETE={shell}_source"
+    assert source in (ROOT / "docs" / "terminal.md").read_text(encoding="utf-8")
+    name, _, value = source.partition("=")
+    shown = jaxsight("explain", cwd=tmp_path, **{name: value}).stdout
+    assert f"{name}={shell}_complete" in shown

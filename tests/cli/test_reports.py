@@ -118,34 +118,28 @@ def suite(document: str) -> ElementTree.Element:
     return suite
 
 
-def test_junit_has_a_case_for_each_function() -> None:
+def test_junit_has_a_case_for_each_function_and_finding() -> None:
     made = suite(junit.as_junit(found("jnp.log(jnp.exp(x - y))", SOURCE), examined()))
     assert made.attrib == {
         "name": "model.py",
-        "tests": "3",
+        "tests": "4",
         "failures": "1",
         "skipped": "1",
         "errors": "0",
     }
-    loss, other, call = made
+    loss, other, call, finding = made
     assert loss.attrib == {"name": "loss", "classname": "model", "file": "model.py", "line": "4"}
-    [failure] = loss
+    assert len(loss) == len(other) == 0
+    [skipped] = call
+    assert skipped.get("message") == r"no example inputs\x07"
+    assert finding.attrib == {**loss.attrib, "name": "JX405", "line": "5"}
+    [failure] = finding
     assert (failure.get("type"), failure.get("message")) == ("JX405", "`log` of `a|b` @someone")
     assert "model.py:5:12" in (failure.text or "")
     assert "help: use `x`" in (failure.text or "")
-    assert len(other) == 0
-    [skipped] = call
-    assert skipped.get("message") == r"no example inputs\x07"
 
 
-def test_junit_fails_a_function_that_was_not_examined_but_has_an_error() -> None:
-    made = suite(junit.as_junit(found("jnp.log(jnp.exp(x - x))", SOURCE), examined()))
-    assert [each.tag for case in made if case.get("name") == "Model.call" for each in case] == [
-        "failure"
-    ]
-
-
-def test_junit_passes_with_information_and_names_what_is_outside_of_functions() -> None:
+def test_junit_passes_with_information() -> None:
     finding = found("import jax", SOURCE, Severity.INFORMATION)
     made = suite(junit.as_junit(finding, []))
     assert (made.get("tests"), made.get("failures")) == ("1", "0")

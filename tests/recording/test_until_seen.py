@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from jaxsight.recording import recorded_file
-from tests.cli.published import hold
 
 SERVER = Path(__file__).parents[2] / "server"
 
@@ -111,23 +110,17 @@ STARTS: dict[str, tuple[str, str, list[str]]] = {
 }
 
 
-def record(
-    folder: Path, *words: str, limit: float = 120
-) -> tuple[int, list[dict[str, Any]], subprocess.CompletedProcess[str]]:
-    """Run a program until it is seen; return the exit status and the events."""
-    command = [sys.executable, "-m", "jaxsight", "record", "--progress", "json"]
-    ran = hold(
-        subprocess.run(
-            [*command, "--time-limit", str(limit), "--python", sys.executable, *words],
-            cwd=folder,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+def record(folder: Path, *words: str, limit: float = 120) -> subprocess.CompletedProcess[str]:
+    """Run a program until it is seen."""
+    command = [sys.executable, "-m", "jaxsight", "record", "--time-limit", str(limit)]
+    return subprocess.run(
+        [*command, "--python", sys.executable, *words],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    events = [json.loads(line) for line in ran.stdout.splitlines()]
-    return ran.returncode, events, ran
 
 
 def environment() -> dict[str, str]:
@@ -145,8 +138,8 @@ def project(folder: Path, **files: str) -> Path:
     return folder
 
 
-def names(keys: list[str]) -> set[str]:
-    return {key.partition(":")[2] for key in keys}
+def recorded_in(folder: Path) -> set[str]:
+    return {function for _, function in recorded_file.read(folder)}
 
 
 def cases() -> Iterator[tuple[str, str, str]]:
@@ -172,17 +165,12 @@ def test_each_function_is_seen(tmp_path: Path, start: str, end: str, place: str)
     file.write_text(HEAD + FUNCTIONS + "\n\n" + program.replace("{end}", ENDS[end]))
     cwd = folder if place == "inside" else tmp_path
     shown = name if place == "inside" else str(file)
-    status, events, ran = record(
-        cwd, "--until-seen", "--", *(word.format(file=shown) for word in words)
-    )
-    assert status == 0, ran.stderr
-    assert events[0]["root"] == str(folder.resolve())
-    last = events[-1]
-    assert last["reason"] == "seen"
-    assert (last["missing"], names(last["seen"])) == ([], NAMES)
-    assert set(last["without_arrays"]) == {f"{name}:make_step"}
+    ran = record(cwd, "--until-seen", "--", *(word.format(file=shown) for word in words))
+    assert ran.returncode == 0, ran.stderr
+    assert "jaxsight: all functions seen; the program was ended after " in ran.stderr
+    assert "jaxsight: called without arrays: make_step\n" in ran.stderr
     recorded = recorded_file.read(folder)
-    assert {function for _, function in recorded} == NAMES
+    assert recorded_in(folder) == NAMES
     assert recorded[name, "make_step.<locals>.step"][0].inputs == "w: f32[3, 2]\nx: f32[5, 3]"
 
 
@@ -199,8 +187,9 @@ Path(__file__).with_name("child").write_text(str(child.pid))
 
 def test_what_a_program_has_started_is_ended_with_it(tmp_path: Path) -> None:
     folder = project(tmp_path, train=f"{CHILD}{FUNCTIONS}\n\nrun_all()\nchild.wait()\n")
-    status, events, ran = record(folder, "--until-seen", "--", "python", "train.py")
-    assert (status, events[-1]["reason"]) == (0, "seen"), ran.stderr
+    ran = record(folder, "--until-seen", "--", "python", "train.py")
+    assert ran.returncode == 0, ran.stderr
+    assert "all functions seen" in ran.stderr
     assert not psutil.pid_exists(int((folder / "child").read_text()))
 
 
@@ -228,9 +217,9 @@ def test_all():
 def test_functions_of_other_files_are_seen(tmp_path: Path, words: list[str]) -> None:
     main = "import model\n\nif __name__ == '__main__':\n    model.run_all()\n"
     folder = project(tmp_path, model=FUNCTIONS, test_model=TEST, main=main)
-    status, events, ran = record(folder, *words)
-    assert status == 0, ran.stderr
-    assert names(events[-1]["seen"]) == NAMES
+    ran = record(folder, *words)
+    assert ran.returncode == 0, ran.stderr
+    assert recorded_in(folder) == NAMES
     assert {file for file, _ in recorded_file.read(folder)} == {"model.py"}
 
 
@@ -242,9 +231,9 @@ def test_cells_of_a_notebook_are_run(tmp_path: Path) -> None:
     }
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "train.ipynb").write_text(json.dumps(content))
-    status, events, ran = record(tmp_path, "--until-seen", "--", "train.ipynb")
-    assert status == 0, ran.stderr
-    assert names(events[-1]["seen"]) == NAMES
+    ran = record(tmp_path, "--until-seen", "--", "train.ipynb")
+    assert ran.returncode == 0, ran.stderr
+    assert recorded_in(tmp_path) == NAMES
     assert {file for file, _ in recorded_file.read(tmp_path)} == {"train.ipynb"}
 
 
@@ -254,19 +243,20 @@ def test_what_was_seen_until_the_time_limit_is_kept(tmp_path: Path) -> None:
         FUNCTIONS + "\n\ndef unused(x):\n    return jnp.sin(x)\n\n\nrun_all()\nwhile True: pass\n"
     )
     folder = project(tmp_path, train=text)
-    status, events, _ = record(folder, "--until-seen", "--", "python", "train.py", limit=6)
-    assert status == 1
-    assert events[-1]["reason"] == "time limit"
-    assert events[-1]["missing"][-1] == "train.py:unused"
-    recorded = {function for _, function in recorded_file.read(folder)}
-    assert recorded == names(events[-1]["seen"])
+    ran = record(folder, "--until-seen", "--", "python", "train.py", limit=6)
+    assert ran.returncode == 1
+    assert "the program was ended at the time limit of 6 s" in ran.stderr
+    (missing,) = re.findall("not called: (.*)", ran.stderr)
+    assert missing.endswith("unused")
+    assert recorded_in(folder).isdisjoint(missing.split(", "))
 
 
 def test_a_program_that_ends_is_reported_with_its_status(tmp_path: Path) -> None:
     folder = project(tmp_path, train=FUNCTIONS + "\n\nraise SystemExit(7)\n")
-    status, events, _ = record(folder, "--until-seen", "--", "python", "train.py")
-    assert (status, events[-1]["reason"], events[-1]["exit_status"]) == (1, "ended", 7)
-    assert events[-1]["seen"] == []
+    ran = record(folder, "--until-seen", "--", "python", "train.py")
+    assert ran.returncode == 1
+    assert re.search(r"the program ended by itself after .* s \(exit status 7\)", ran.stderr)
+    assert recorded_in(folder) == set()
 
 
 def test_modules_that_are_not_installed_do_nothing_in_the_run(tmp_path: Path) -> None:
@@ -278,9 +268,9 @@ def test_modules_that_are_not_installed_do_nothing_in_the_run(tmp_path: Path) ->
         "for _ in base.data():\n    raise ValueError\nrun_all()\n"
     )
     folder = project(tmp_path, train=text)
-    status, events, ran = record(folder, "--until-seen", "--", "python", "train.py")
-    assert status == 0, ran.stderr
-    assert events[-1]["not_installed"] == ["not_here", "not_there"]
+    ran = record(folder, "--until-seen", "--", "python", "train.py")
+    assert ran.returncode == 0, ran.stderr
+    assert "not installed, and without effect in this run: not_here, not_there\n" in ran.stderr
 
 
 def test_nothing_but_shapes_is_left(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import rich_click as click
 
 from jaxsight import __version__, extensions
-from jaxsight.cli import completion
 from jaxsight.cli.parameters import Command, Group
 
 _COMMANDS = {
@@ -132,10 +131,6 @@ def _visible_complaints() -> Iterator[None]:
     context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": _HELP},
 )
 @click.version_option(__version__, message="jaxsight %(version)s", help="Print the version.")
-@completion.option(
-    "--install-completion", completion.install, "Install completion for the current shell."
-)
-@completion.option("--show-completion", completion.show, "Show completion for the current shell.")
 def app(*, no_server: bool = False) -> None:
     """Show how JAX traces and compiles your functions: shapes, jaxprs, kernels and errors.
 

@@ -73,9 +73,10 @@ def expect(
 
 def _check(kernels: Kernels, limits: Mapping[str, int]) -> None:
     """Raise unless a function's figures are within limits."""
-    if kernels.is_unfolded:
-        raise CannotCompile(f"{kernels.function} cannot be checked: {kernels.notes[-1]}")
     figures = kernels.with_temporaries if "temp" in limits else kernels.figures
+    if figures.is_unfolded:
+        why = figures.compiled.notes[-1]
+        raise CannotCompile(f"{kernels.function} cannot be checked: {why}")
     wrong = []
     for name, limit in limits.items():
         metric = metric_of(figures, name.replace("_", "-"))

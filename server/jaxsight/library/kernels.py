@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import functools
 import html
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jaxsight.drawing import kernel_picture
-from jaxsight.drawing.dot import dot
 from jaxsight.figures.figures import Figures, line_names
 from jaxsight.figures.program_notes import notes
 from jaxsight.figures.rows import table
@@ -23,11 +22,9 @@ from jaxsight.library.live_places import LivePlaces, places_of
 from jaxsight.targets.roofline import total
 from jaxsight.targets.target import Target, parse, recognized
 from jaxsight.text.layout import aligned
-from jaxsight.wire.donation import Donation
 from jaxsight.wire.frames import PROGRAM_CAPTURED_LIMIT
-from jaxsight.wire.kernel_graph import CollectiveKind, Graph, Kernel
+from jaxsight.wire.kernel_graph import Collective, Graph, Kernel
 from jaxsight.wire.kernel_work import HostTransfer
-from jaxsight.wire.meshes import Chosen, Mesh
 from jaxsight.wire.messages.compiling import Compiled, Memory
 
 if TYPE_CHECKING:
@@ -94,29 +91,9 @@ class Kernels:
         return self.figures.compiled.hlo
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What is different from a compile on the device."""
-        return self.figures.compiled.notes
-
-    @property
-    def donations(self) -> tuple[Donation, ...]:
-        """The donated inputs, each with the result that reuses its buffer."""
-        return self.figures.donations
-
-    @property
-    def is_unfolded(self) -> bool:
-        """Whether constant folding was disabled, as it would take long; a note says so."""
-        return self.figures.is_unfolded
-
-    @property
     def devices(self) -> int:
         """The number of devices that the function spans."""
         return self.figures.compiled.devices
-
-    @property
-    def meshes(self) -> tuple[Mesh, ...]:
-        """The meshes that the function names."""
-        return self.figures.meshes
 
     @property
     def argument_shardings(self) -> dict[str, PartitionSpec]:
@@ -124,12 +101,13 @@ class Kernels:
 
         Those that the function leaves open are the partitioner's choice. Empty for one device.
         """
-        return specs(self.figures.argument_shardings)
+        from jax.sharding import PartitionSpec
 
-    @property
-    def result_shardings(self) -> dict[str, PartitionSpec]:
-        """The same of results: `result 0`."""
-        return specs(self.figures.result_shardings)
+        make: Any = PartitionSpec
+        return {
+            name: make(*(axes[0] if len(axes) == 1 else axes or None for axes in chosen.spec))
+            for name, chosen in self.figures.argument_shardings
+        }
 
     @property
     def memory(self) -> Memory:
@@ -184,14 +162,9 @@ class Kernels:
         return self.with_temporaries.compiled.temporaries_at_most
 
     @property
-    def folded_bytes(self) -> int:
-        """Bytes of constants that the compiler folded and embedded in the executable."""
-        return self.graph.folded_bytes
-
-    @property
-    def collectives(self) -> tuple[CollectiveFigures, ...]:
-        """The collectives, in the order of the program."""
-        return tuple(collectives(self.graph, self.lines))
+    def collectives(self) -> tuple[Collective, ...]:
+        """The collectives, in the order of the program; `graph.collectives` are their kernels."""
+        return tuple(filter(None, (kernel.collective for kernel in self.graph.collectives)))
 
     @property
     def moved_bytes(self) -> int:
@@ -205,14 +178,6 @@ class Kernels:
     def host_transfers(self) -> tuple[HostTransfer, ...]:
         """The transfers between the host and the device, with those of callbacks."""
         return self.graph.host_transfers
-
-    @property
-    def host_bytes(self) -> int:
-        """Bytes of these transfers in one run, without those of callbacks.
-
-        A loop of unknown length counts once.
-        """
-        return self.graph.host_bytes(self.graph.offloads)
 
     def lines(self, kernel: Kernel | HostTransfer) -> list[str]:
         """Return the lines (`model.py:12`) that a kernel computes, or else those that it feeds."""
@@ -254,10 +219,6 @@ class Kernels:
         return kernel_picture.svg(
             self.graph, figures.source, title=self.title, inputs=figures.inputs, width=width
         )
-
-    def dot(self) -> str:
-        """Return the graph in Graphviz DOT format."""
-        return dot(self.graph, self.figures.source)
 
     @property
     def title(self) -> str:
@@ -348,50 +309,3 @@ def kernels_on(
         traced,
         lambda: compiling.compiled(name, target, replace(request, complete=True)),
     )
-
-
-@dataclass(frozen=True)
-class CollectiveFigures:
-    """A collective of a compiled program."""
-
-    kind: CollectiveKind
-    """`all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `collective-permute`, …"""
-    bytes: int
-    """The size of the data on one device in one run: of its operands or its results, whichever is
-    larger. It is no network traffic.
-    """
-    groups: tuple[tuple[int, ...], ...]
-    """Devices that communicate with each other; pairs of source and target for
-    `collective-permute`. Devices are numbered from 0 in the order of the program's.
-    """
-    axes: tuple[str, ...]
-    """The mesh axes that they communicate over; empty if the groups are not those of axes."""
-    inserted: bool
-    """Whether the partitioner inserted it: the program does not ask for it."""
-    is_async: bool
-    """Whether other kernels run between its start and its end."""
-    reduction: str
-    """The operation of a reduction, e.g. `add`; empty for others."""
-    runs: int
-    """Executions in one run of the program: the iterations of its loops."""
-    lines: tuple[str, ...]
-    """Its source lines (`model.py:12`), or those that it communicates for."""
-
-
-def collectives(graph: Graph, lines: Callable[[Kernel], list[str]]) -> Iterator[CollectiveFigures]:
-    """Yield the collectives of a program in its order."""
-    for kernel in graph.collectives:
-        if (collective := kernel.collective) is not None:
-            own = tuple(lines(kernel))
-            yield CollectiveFigures(**asdict(collective), runs=kernel.runs, lines=own)
-
-
-def specs(named: Iterable[tuple[str, Chosen]]) -> dict[str, PartitionSpec]:
-    """Return shardings by name as JAX's."""
-    from jax.sharding import PartitionSpec
-
-    make: Any = PartitionSpec
-    return {
-        name: make(*(axes[0] if len(axes) == 1 else axes or None for axes in chosen.spec))
-        for name, chosen in named
-    }

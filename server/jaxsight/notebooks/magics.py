@@ -159,7 +159,7 @@ _MOST = 12
 """Functions of a cell that are shown, a choice: each is a picture, and some may take a minute."""
 
 
-MAGICS = ("kernels", "jaxpr", "shapes", "sourcerize", "measure", "sweep")
+MAGICS = ("kernels", "jaxpr", "shapes", "sourcerize", "measure")
 """The methods of `Magics` that are magics; `kernels` is also one of cells."""
 
 
@@ -192,8 +192,8 @@ class Magics:
         The call is compiled, not made. Instead of a call, a traced, lowered or compiled function
         may be given.
 
-        `%%kernels` runs the cell and shows the jitted and compiled functions that it calls, and
-        those that are called or compiled in functions that it calls.
+        `%%kernels` runs the cell and shows the jitted and compiled functions that its text calls,
+        and those that it compiles.
 
         Options:
             -t, --target: a name listed by `jaxsight targets`; by default this machine's GPU or TPU.
@@ -270,36 +270,6 @@ class Magics:
             call = _function(_call(self._shell, rest, "%measure"))
             return measured(call.function, **options)(*call.args, **call.kwargs)  # type: ignore[arg-type]
 
-    def sweep(self, line: str) -> object:
-        """Show how a function's figures grow with its sizes.
-
-        `%sweep [-t TARGET] [--memory SIZE] [-m] n=1..64 [m=8,16] f(x)`
-
-        An argument with a swept dimension is a function of the size:
-        `%sweep B=1..64 loss(params, lambda B: jax.ShapeDtypeStruct((B, 128), 'float32'))`
-
-        Options:
-            -t, --target: as for `%kernels`.
-            --memory: what the largest size must fit in, such as 60GiB.
-            -m, --measure: run the function with each size, too.
-        """
-        from jaxsight.library.sweeps import sweep as swept
-        from jaxsight.sweeps.points import BadSizes, parse
-
-        known: dict[str, Converter] = {"target": str, "memory": str, "measure": None}
-        with _usage_errors():
-            options, rest = parse_options(line, known, _SHORT)
-            sizes = {}
-            while rest:
-                word, _, after = rest.partition(" ")
-                if "(" in word or (size := parse(word)) is None:
-                    break
-                sizes[size.name], rest = size.values, after.strip()
-            if not sizes:
-                raise BadSizes("no sizes to sweep; write e.g. %sweep n=1..64 f(x)")
-            call = _function(_call(self._shell, rest, "%sweep"))
-            return swept(call.function, **options, **sizes)(*call.args, **call.kwargs)  # type: ignore[arg-type]
-
 
 def _show(call: MagicCall, options: dict[str, Any]) -> None:
     from jaxsight.notebooks.display import show
@@ -317,8 +287,7 @@ def _run_and_show(shell: InteractiveShell, cell: str, options: dict[str, Any]) -
     shell.ast_transformers.append(wrap)
     shell.user_ns[SEEN] = calls.recording
     try:
-        with calls.watching():
-            result = shell.run_cell(cell)
+        result = shell.run_cell(cell)
     finally:
         shell.ast_transformers.remove(wrap)
         shell.user_ns.pop(SEEN, None)
@@ -373,7 +342,6 @@ def _mendable() -> tuple[type[Exception], ...]:
     from jaxsight.library.measuring import NotHere
     from jaxsight.measuring.programs import CannotMeasure
     from jaxsight.notebooks.display import CannotShow
-    from jaxsight.sweeps.points import BadSizes
     from jaxsight.targets.target import UnknownTarget
 
-    return (BadLine, BadSizes, CannotCompile, CannotMeasure, CannotShow, NotHere, UnknownTarget)
+    return (BadLine, CannotCompile, CannotMeasure, CannotShow, NotHere, UnknownTarget)

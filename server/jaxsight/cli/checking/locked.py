@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jaxsight.cli.errors import CommandError, failing_on, or_nearest
+from jaxsight.cli.errors import CommandError
 from jaxsight.cli.output.printing import Printer, print_note, write_file
 from jaxsight.cli.output.reports.reported import Reported
 from jaxsight.cli.sources.arguments import SourceFile
@@ -16,14 +16,12 @@ from jaxsight.features.findings.findings import path_in_project
 from jaxsight.features.findings.locked import LockableFunction, LockedFile, finding_of_differences
 from jaxsight.features.findings.report import is_ignored, wanted
 from jaxsight.files import reading
-from jaxsight.locks.differences import FactDifference, Figure, differences
-from jaxsight.locks.facts import ProgramFacts
+from jaxsight.locks.differences import differences
 from jaxsight.locks.notation import (
     LockedFunction,
     LockError,
     LockSection,
     ProjectLock,
-    Tolerance,
     parse,
 )
 from jaxsight.projects.projects import Projects
@@ -44,24 +42,6 @@ _LONGEST = 100
 
 _Gone = tuple[str, str, LockedFunction]
 """A locked function that is no longer there: its file, its name in the lock, and its facts."""
-
-
-def tolerances(options: Sequence[str]) -> dict[str, Tolerance]:
-    """Return the tolerances of options such as `temp=5%`, by figure.
-
-    Raises:
-        CommandError: there is no such figure, or no such amount.
-    """
-    figures = [figure.value for figure in Figure]
-    found = {}
-    for option in options:
-        name, _, amount = option.partition("=")
-        if name not in figures:
-            near = or_nearest(name, figures)
-            raise CommandError(f"unknown figure {name!r} in --tolerate {option}{near}")
-        with failing_on(ValueError):
-            found[name] = Tolerance.parse(amount)
-    return found
 
 
 @dataclass(slots=True)
@@ -103,8 +83,6 @@ class LockFiles:
     """The locks of the projects of one command, by the folders that they are in."""
 
     projects: Projects
-    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
-    """Those of the command line, where the lock has none."""
     chosen: Sequence[str] = ()
     """The targets of the command line, in place of those that locks have."""
     _locks: dict[str, ProjectLock | None] = field(default_factory=dict)
@@ -214,13 +192,10 @@ class LockFiles:
                 message = clause(f"`{function.name}` is locked, but {function.problem}", _LONGEST)
                 yield finding_of(RULE.code, function.range, message, help=_FAILS)
             else:
-                if found := self._differences(locked, function.facts):
+                if found := differences(locked.facts, function.facts, locked.tolerances):
                     yield finding_of_differences(function, found, module, _HELP)
                 elif locked.facts.program != function.facts.program:
                     self.notes.same_figures += 1
-
-    def _differences(self, locked: LockedFunction, facts: ProgramFacts) -> Sequence[FactDifference]:
-        return differences(locked.facts, facts, {**self.tolerances, **locked.tolerances})
 
     def _other_versions(self, path: str, function: LockableFunction) -> Iterator[str]:
         """Yield what differs from the sections of the same target with other versions of JAX."""
@@ -229,7 +204,8 @@ class LockFiles:
             is_other = section.target == function.section.target and name in functions
             if not is_other or function.facts is None:
                 continue
-            if found := self._differences(functions[name], function.facts):
+            locked = functions[name]
+            if found := differences(locked.facts, function.facts, locked.tolerances):
                 words = "; ".join(each.change for each in found)
                 yield one_line(f"{name} differs from jax {section.jax}: {words}")
 

@@ -17,7 +17,7 @@ from jaxsight.cli.checking.file_check import (
     check_settings,
 )
 from jaxsight.cli.checking.fixes import FixLog
-from jaxsight.cli.checking.locked import LockFiles, tolerances
+from jaxsight.cli.checking.locked import LockFiles
 from jaxsight.cli.checking.recompilations import new_findings, recompiled
 from jaxsight.cli.checking.unchanged import UnchangedFiles
 from jaxsight.cli.command_run import CommandRun, start_run
@@ -54,7 +54,6 @@ async def check(
     verify_timeout: float | None = None,
     locked: bool = False,
     update: bool = False,
-    tolerate: list[str] | None = None,
     python: Python = None,
     allow: Allow = None,
     which: WhichInputs = InputsChoice.ALL,
@@ -74,7 +73,7 @@ async def check(
         jaxsight check src tests/test_model.py --ignore JX404
         jaxsight check src --fix --target cuda:h100x8
         jaxsight check --calls tests --verify-import
-        jaxsight check --locked --tolerate temp=5%
+        jaxsight check --locked --update
         jaxsight check --output-format github --report sarif:jaxsight.sarif
         jaxsight check - --stdin-filename src/model.py < model.py
 
@@ -95,8 +94,6 @@ async def check(
             timeouts.execute]
         locked: Also report functions that differ from jaxsight.lock.
         update: With --locked: accept what differs into jaxsight.lock.
-        tolerate (FIGURE=AMOUNT): With --locked: tolerate differences of a figure, such as temp=5%
-            or kernels=1. Repeatable.
         inputs_time (SECONDS>=0): Time limit for finding inputs that nobody wrote, in all files
             together.
         no_cache: Trace all files, also those unchanged since the last check.
@@ -110,9 +107,8 @@ async def check(
     reports = [parse_report(each) for each in report or ()]
     with_fixes = FindingsFormat.JSON in (output_format, *(format for format, _ in reports))
     rules = {"select": _codes("--select", select), "ignore": _codes("--ignore", ignore)}
-    if not locked and (update or tolerate):
-        raise CommandError("--update and --tolerate require --locked")
-    tolerated = tolerances(tolerate or ())
+    if update and not locked:
+        raise CommandError("--update requires --locked")
     budget = Budget(inputs_time, len(files))
     # What the user named is trusted, not what links in a folder lead to.
     is_stdin = any(file.text is not None for file in files)
@@ -120,7 +116,7 @@ async def check(
     chosen = {name: codes for name, codes in rules.items() if codes}  # else those of the project
     async with start_run(roots, python, allow, which, chosen, targets=[target]) as run:
         run.choose_target(target)
-        locks = LockFiles(run.session.engine.projects, tolerated) if locked else None
+        locks = LockFiles(run.session.engine.projects) if locked else None
         options = CheckOptions(budget, fix_log, with_fixes, locks, verify_import, verify_timeout)
         total = await _check(run, files, options, no_cache=no_cache, updates=update)
         pythons: dict[str, object] = {str(file.path): run.python(file.path) for file in files}

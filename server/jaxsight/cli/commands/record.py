@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
 import os
 import signal
 import time
@@ -20,9 +19,9 @@ import rich_click as click
 
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import INTERRUPTED, command
-from jaxsight.cli.output.printing import Printer, print_json_line
+from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.parameters import Command, Python
-from jaxsight.cli.recorded_examples import WrittenTo, write_examples
+from jaxsight.cli.recorded_examples import write_examples
 from jaxsight.cli.user_python import program_environment, starting
 from jaxsight.features.recording import programs
 from jaxsight.features.recording.programs import Key
@@ -45,7 +44,6 @@ OPTION = "--until-seen"
 FILE_OPTION = "--seen-file"
 _NAMED = 5
 """Functions that a line names, a choice: more would wrap."""
-_STDERR = 2
 
 
 class RecordCommand(Command):
@@ -63,13 +61,6 @@ class RecordCommand(Command):
         return super().parse_args(ctx, args)
 
 
-class ProgressOutput(enum.StrEnum):
-    """How progress is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """What the command line asks for."""
@@ -79,7 +70,6 @@ class RunRequest:
     """The files whose functions are to be seen; none for those that the program implies."""
     root: Path
     limit: float
-    form: ProgressOutput
     tests: bool
 
 
@@ -95,16 +85,14 @@ async def run(
     command = running.with_python(request.program, python)
     tests = request.tests or any(is_test(os.path.basename(file)) for file, _ in keys)  # noqa: PTH119
     run = Run(command, Path.cwd(), environment, root, keys, tests)
-    printed = _Printed(request.form, request.limit)
-    printed.start(run)
+    printed = _Printed(request.limit)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     with contextlib.suppress(NotImplementedError):
         loop.add_signal_handler(signal.SIGINT, stop.set)
-    output = (_STDERR if request.form is ProgressOutput.JSON else None, None)
     with starting(request.program):
         outcome = await run_until_called(
-            run, printed.progress, limit=request.limit, stop=stop, output=output
+            run, printed.progress, limit=request.limit, stop=stop, output=(None, None)
         )
     printed.end(outcome)
     status = FOUND if outcome.seen.missing else 0
@@ -138,29 +126,14 @@ def _wanted(request: RunRequest) -> tuple[Path, tuple[Key, ...]]:
 class _Printed:
     """Prints the progress of a run."""
 
-    def __init__(self, form: ProgressOutput, limit: float) -> None:
-        self._is_json = form is ProgressOutput.JSON
+    def __init__(self, limit: float) -> None:
         self._printer = Printer(stderr=True)
         self._limit = limit
         self._start = time.monotonic()
 
-    def start(self, run: Run) -> None:
-        if self._is_json:
-            print_json_line(
-                {
-                    "event": "start",
-                    "command": list(run.command),
-                    "root": str(run.root),
-                    "functions": _names(run.wanted),
-                    "time_limit": self._limit,
-                }
-            )
-
     def progress(self, seen: RunCoverage) -> None:
         """Print which functions are missing."""
-        if self._is_json:
-            print_json_line({"event": "progress", **_as_json(seen)})
-        elif seen.missing:
+        if seen.missing:
             count = len(seen.missing) + len(seen.with_arrays) + len(seen.without_arrays)
             done = f"{count - len(seen.missing)} of {units.count(count, 'function')} seen"
             self._say(f"{done}; missing: {_listed(seen.missing)}")
@@ -168,23 +141,6 @@ class _Printed:
     def end(self, outcome: RunOutcome) -> None:
         """Print why the run is over."""
         seen = outcome.seen
-        if self._is_json:
-            unwritten = {
-                f"{file}:{name}": dict(reasons)
-                for functions in outcome.recording.unwritten.values()
-                for (file, name), reasons in functions.items()
-            }
-            end: dict[str, object] = {
-                "event": "end",
-                "reason": outcome.ending,
-                "exit_status": outcome.recording.status if outcome.ending == "ended" else None,
-                **_as_json(seen),
-                "unwritten": unwritten,
-                "not_installed": list(outcome.replaced),
-                "problems": list(outcome.recording.problems),
-            }
-            print_json_line(end)
-            return
         after = f"after {time.monotonic() - self._start:.1f} s"
         status = outcome.recording.status
         endings = {
@@ -206,18 +162,6 @@ class _Printed:
         self._printer.print(f"jaxsight: {text}")
 
 
-def _as_json(seen: RunCoverage) -> dict[str, list[str]]:
-    return {
-        "seen": _names(seen.with_arrays),
-        "without_arrays": _names(seen.without_arrays),
-        "missing": _names(seen.missing),
-    }
-
-
-def _names(keys: Sequence[Key]) -> list[str]:
-    return [f"{file}:{name}" for file, name in keys]
-
-
 def _listed(keys: Sequence[Key]) -> str:
     """Return the first names on one line; files are named if there are several."""
     several = len({file for file, _ in keys}) > 1
@@ -233,9 +177,7 @@ async def record(
     until_seen: bool = False,
     seen_files: list[Path] | None = None,
     time_limit: float = TIME_LIMIT,
-    progress: ProgressOutput = ProgressOutput.TEXT,
     write: bool = False,
-    to: WrittenTo = WrittenTo.DOCSTRING,
     only: list[str] | None = None,
     limit: int = 20,
     tests: bool = False,
@@ -268,10 +210,7 @@ async def record(
             what the tests import.
         seen_files (--seen-file):
         time_limit (SECONDS>=1): With [cyan]--until-seen[/cyan]: end the program after this time.
-        progress: With [cyan]--until-seen[/cyan]: print progress on stderr, or as lines of JSON on
-            stdout.
         write: Add what was recorded to the functions' docstrings.
-        to: Where [cyan]--write[/cyan] adds examples.
         only (NAME): Functions to list and to write, as [cyan]loss[/cyan], [cyan]Model.*[/cyan] or
             [cyan]model.py:*[/cyan]. Repeatable. [default: all]
         limit (N>=0): Functions to list at most.
@@ -284,7 +223,7 @@ async def record(
         )
     if program:
         root = root_of(program, Path.cwd())
-        request = RunRequest(program, tuple(seen_files or ()), root, time_limit, progress, tests)
+        request = RunRequest(program, tuple(seen_files or ()), root, time_limit, tests)
         recording = await _ran(request, python, limit, until_seen=until_seen)
         status = recording.status
         functions = {
@@ -303,15 +242,15 @@ async def record(
             Printer().print(line)
     if write:
         for project, chosen in functions.items():
-            _write(project, chosen, to, is_named=bool(only))
+            _write(project, chosen, is_named=bool(only))
     return status
 
 
-def _write(root: Path, functions: Functions, place: WrittenTo, *, is_named: bool) -> None:
+def _write(root: Path, functions: Functions, *, is_named: bool) -> None:
     """Write the examples of functions; those that JAX did not trace have to be named."""
     printer = Printer(stderr=True)
     traced = {key: calls for key, calls in functions.items() if is_named or calls[0].is_traced}
-    for line in write_examples(root, traced, place):
+    for line in write_examples(root, traced):
         printer.print(line)
     if untraced := [name for _, name in functions.keys() - traced.keys()]:
         names = one_line(", ".join(sorted(untraced)))
@@ -330,9 +269,8 @@ async def _ran(
         command = running.with_python(request.program, interpreter)
         with starting(request.program):
             recording = running.record(command, request.root, environment, tests=request.tests)
-    if not (until_seen and request.form is ProgressOutput.JSON):
-        for line in merging.summary(recording, request.root, limit):
-            Printer(stderr=True).print(f"jaxsight: {line}")
+    for line in merging.summary(recording, request.root, limit):
+        Printer(stderr=True).print(f"jaxsight: {line}")
     return recording
 
 

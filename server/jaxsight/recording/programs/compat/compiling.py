@@ -12,9 +12,7 @@ Private API used:
   module, and which returns the executable, compiled or from the persistent cache;
 * an executable's `hlo_modules` and `get_compiled_memory_stats`;
 * `cache_miss` of `jax._src.pjit`, the function that a call runs which is not in the cache of `jit`:
-  its variables `fun`, `jit_info`, `args` and `kwargs`; `_cpp_pjit`, which makes the jitted function
-  of the first two;
-* `self` of `jax.stages.Lowered.compile`;
+  its variables `fun`, `jit_info`, `args` and `kwargs`;
 * `register_exclusion` of `jax._src.traceback_util`: the user's tracebacks do not have our frames.
 """
 
@@ -23,7 +21,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Protocol
@@ -53,16 +51,6 @@ class JitCall:
     static_names: tuple[str, ...]
     arguments: tuple[object, ...]
     keywords: dict[str, object] = field(default_factory=dict)
-    info: object = field(default=None, repr=False)
-    """JAX's own description of the `jit`."""
-
-    def jitted(self) -> Callable[..., object]:
-        """Return the jitted function that was called, or one that is the same."""
-        from jax._src import pjit
-
-        make: Any = pjit._cpp_pjit
-        jitted: Callable[..., object] = make(self.function, self.info)
-        return jitted
 
 
 class CompileListener(Protocol):
@@ -213,18 +201,7 @@ def call(frame: FrameType | None) -> JitCall | None:
                 tuple(info.static_argnames),
                 known["args"],
                 known["kwargs"],
-                info,
             )
-    return None
-
-
-def stage(frame: FrameType | None) -> jax.stages.Lowered | None:
-    """Return the lowered function whose `compile` a frame belongs to; `None` if there is none."""
-    for each in outwards(frame):
-        if each.f_code.co_name == "compile":
-            lowered = each.f_locals.get("self")
-            if isinstance(lowered, jax.stages.Lowered):
-                return lowered
     return None
 
 
@@ -321,47 +298,3 @@ def _type(aval: Any) -> str:
     except (AttributeError, TypeError):
         return str(aval)
     return f"{text}*" if getattr(aval, "weak_type", False) else text
-
-
-# Report calls of jitted functions that JAX compiles nothing for, as their programs are cached.
-#
-# This applies to JAX 0.8 to 0.12, which have no public API for it.
-#
-# Private API used: `jax._src.api._post_hook_state`, a setting that has the function which C++ calls
-# after each call whose program is in its cache, with the jitted function, its arguments and
-# results. JAX has one of its own there, for `jax_debug_nans`. Calls that are batched or
-# differentiated outside of `jit`, calls of `jax.stages.Compiled`, and those of functions with
-# ordered effects are not reported.
-
-Noted = Callable[[object, tuple[object, ...], dict[str, object]], None]
-"""Is called with a jitted function and the arguments of a call."""
-
-
-def watch_cached_calls(note: Noted, failed: Callable[[Exception], None]) -> Callable[[], None]:
-    """Report the calls of this thread from now on; what `note` raises goes to `failed`.
-
-    Returns:
-        What ends it.
-    """
-    from jax._src import api
-
-    state: Any = api._post_hook_state
-
-    def called(
-        function: object, args: Iterable[object], kwargs: Mapping[str, object], results: object
-    ) -> None:
-        try:
-            note(function, tuple(args), dict(kwargs))
-        except Exception as error:  # noqa: BLE001 - nothing here may disturb the program
-            failed(error)
-        jaxs = before if callable(before) else state.get_global()
-        if jaxs is not None:
-            jaxs(function, args, kwargs, results)
-
-    before = state.swap_local(called)
-
-    def end() -> None:
-        if state.get_local() is called:
-            state.set_local(before)
-
-    return end
