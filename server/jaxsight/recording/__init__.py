@@ -13,8 +13,7 @@ profile a few steps in it.
 What observes must never change the program: it keeps no argument alive, and a fault of its own ends
 the recording, not the run.
 
-For `report --run`, `programs/` collects what the program compiles instead. Both know of calls of
-compiled functions by `compiled_calls.py`.
+For `report --run`, `programs/` collects what the program compiles instead.
 
 No values of arrays are stored, and of other values only those that select what a program is.
 What runs in the user's Python uses the standard library, numpy and jax.

@@ -92,8 +92,6 @@ class RunProcess:
     programs: list[RunProgram] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """Errors of ours."""
-    calls: Mapping[str, int] | None = None
-    """How often functions were called at least, by their numbers; `None` if it was not counted."""
 
 
 @dataclass(slots=True)
@@ -125,8 +123,6 @@ def read(folder: Path) -> list[RunProcess]:
                     process.index = int(_number(program, "rank"))
             elif "end" in line:
                 process.ended = _number(line, "end")
-                if isinstance(calls := line.get("calls"), Mapping):
-                    process.calls = {str(key): int(_number(calls, key)) for key in calls}
             elif "error" in line:
                 process.errors.append(_text(line, "error"))
     return sorted(processes, key=lambda process: process.began)

@@ -189,8 +189,6 @@ class CompiledFunction:
     defined: CodePlace | None
     is_transformed: bool
     programs: list[MergedProgram] = field(default_factory=list)
-    calls: int | None = None
-    """How often it was called at least in all processes; `None` if it is not known."""
 
     @property
     def seconds(self) -> float:
@@ -224,20 +222,7 @@ def merged(processes: Sequence[RunProcess]) -> list[CompiledFunction]:
             reason = recompilation(program, earlier[key])
             known[key][digest].compilations.append(TimedCompile(number, program, reason))
             earlier[key].append(program)
-    for function in functions.values():
-        function.calls = _calls(function, processes)
     return sorted(functions.values(), key=lambda function: -function.seconds)
-
-
-def _calls(function: CompiledFunction, processes: Sequence[RunProcess]) -> int | None:
-    compiled = [each for program in function.programs for each in program.compilations]
-    total = 0
-    for process, number in {(each.process, each.program.function) for each in compiled}:
-        calls = processes[process].calls
-        if calls is None or str(number) not in calls or not number:
-            return None
-        total += calls[str(number)]
-    return total
 
 
 def _digest(program: RunProgram) -> str:

@@ -25,11 +25,9 @@ import jax
 
 from jaxsight.files.appended import AppendedRecords
 from jaxsight.profiles.places import library_of
-from jaxsight.recording.compiled_calls import watch
 from jaxsight.recording.programs import ENDING, LARGEST
 from jaxsight.recording.programs.compat import compiling
 from jaxsight.recording.programs.compat.compiling import definition
-from jaxsight_source.compat.staging import is_tracing
 
 # What a compiled function was called with: types of its arguments, and its static arguments.
 #
@@ -147,9 +145,6 @@ _MOST_EQUATIONS = 3000
 """Equations of a jaxpr whose text is kept, a choice: printing more takes longer than 0.2 s."""
 _LONGEST = 8 << 20
 """Characters of HLO that are kept, a choice: about 20,000 instructions."""
-_COUNTED = 10_000
-"""Functions whose calls are counted, a choice: a program that creates more of them compiles most of
-the time."""
 _RANKS = (
     "JAX_PROCESS_ID",
     "RANK",
@@ -192,7 +187,6 @@ class Collector:
         self._modules: OrderedDict[int, _Lowered] = OrderedDict()
         self._thread = _Thread()
         self._identities = Identities()
-        self._calls: dict[int, int] | None = {}
         self._has_failed = False
 
     def begin(self) -> None:
@@ -202,8 +196,6 @@ class Collector:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
         atexit.register(self._end)
-        if not watch("jaxsight report --run", self._called_again):
-            self._calls = None
         self._introduce()
 
     def _introduce(self) -> None:
@@ -221,20 +213,10 @@ class Collector:
 
     def _forked(self) -> None:
         self._log.begin()
-        if self._calls is not None:
-            self._calls.clear()
         self._introduce()
 
     def _end(self) -> None:
-        self._log.append({"end": time.time(), "calls": self._calls})
-
-    def _called_again(self, function: object) -> bool:
-        """Count a call of a compiled function, if it is none in a trace."""
-        if (calls := self._calls) is not None and not is_tracing():
-            number = self._identities.of(getattr(function, "__wrapped__", None))
-            if number in calls or len(calls) < _COUNTED:
-                calls[number] = calls.get(number, 0) + 1
-        return True
+        self._log.append({"end": time.time()})
 
     def _took(self, event: str, seconds: float, **details: Any) -> None:
         thread = self._thread
