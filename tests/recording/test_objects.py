@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from jaxsight.recording import recorded_file
@@ -105,6 +104,7 @@ def main():
 
 main()
 """
+
 
 def inputs(folder: Path, text: str) -> dict[str, str]:
     """Run a program until it is seen; return the inputs of each function."""

@@ -162,7 +162,7 @@ def test_a_script_runs_as_without_it_and_its_calls_are_recorded(tmp_path: Path) 
     assert inputs["library.py:Scale.__call__"][0] == "self = Scale(factor=2.5)\nx: f32[3, 2]"
     assert inputs["library.py:Scale.shifted"] == ["x: f32[6]\nby: 1"]
     assert inputs["library.py:mixed"] == [
-        "key: key<fry>[]\nmode: 'sum'\naxis: 1\n*rest: (f32[2, 3],)\n**options: {'scale': i32[]}"
+        "key: key<fry>[]\nmode: 'sum'\n*rest: (f32[2, 3],)\naxis: 1\n**options: {'scale': i32[]}"
     ]
     assert inputs["library.py:numbered"] == ["x: f32[3]\ni: 0", "x: f32[5]\ni: 0"]
     assert not inputs.keys() & {f"library.py:{n}" for n in ("generated", "later", "without_arrays")}

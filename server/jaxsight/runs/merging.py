@@ -10,7 +10,8 @@ from hashlib import sha256
 from os.path import commonprefix
 
 from jaxsight.profiles.places import CodePlace
-from jaxsight.runs.collected import RunProcess, RunProgram
+from jaxsight.recording.programs.record import RunProgram
+from jaxsight.runs.collected import RunProcess
 
 # Why a function was compiled again, in words: what differs from the most similar earlier call.
 
@@ -71,8 +72,9 @@ def recompilation(program: RunProgram, earlier: Sequence[RunProgram]) -> Recompi
 def _differences(now: RunProgram, before: RunProgram) -> Iterator[ChangedInput]:
     if now.function and before.function and now.function != before.function:
         yield ChangedInput("the function was created again on the same line", remedy=_RECREATED)
-    for name in dict.fromkeys((*before.static, *now.static)):
-        values = before.static.get(name, "not passed"), now.static.get(name, "not passed")
+    was, static = dict(before.static), dict(now.static)
+    for name in dict.fromkeys((*was, *static)):
+        values = was.get(name, "not passed"), static.get(name, "not passed")
         if values[0] != values[1]:
             yield ChangedInput(f"static argument `{name}` changed", *parted(*values), _STATIC)
     yield from _arguments(now, before)
@@ -85,9 +87,9 @@ def _differences(now: RunProgram, before: RunProgram) -> Iterator[ChangedInput]:
         if own != other:
             name = _name(now.arguments, index)
             yield ChangedInput(f"sharding of {name} changed", other or "open", own or "open")
-    for setting, value in now.context.items():
-        if before.context.get(setting, value) != value:
-            yield ChangedInput(f"`{setting}` changed", before.context[setting], value)
+    for (setting, value), (_, earlier) in zip(now.context, before.context, strict=False):
+        if earlier != value:
+            yield ChangedInput(f"`{setting}` changed", earlier, value)
     if (now.platform, now.device, now.devices) != (before.platform, before.device, before.devices):
         yield ChangedInput("the device changed", _device(before), _device(now))
 
@@ -232,7 +234,7 @@ def _digest(program: RunProgram) -> str:
         program.name,
         place.file.rpartition("/")[2] if place is not None else "",
         program.arguments,
-        sorted(program.static.items()),
+        sorted(program.static),
         program.shardings,
         program.is_transformed,
         program.devices,

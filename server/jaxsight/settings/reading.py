@@ -187,8 +187,8 @@ def _unknown(written: Keys, key: str, raw: object) -> _Problem:
 def _range_of(text: str, keys: Keys) -> Range:
     """Return the range of the last of some keys below `[tool.jaxsight]` that is found.
 
-    `tomllib` reports no places. Each key is searched after the one around it; one that is not found,
-    as it is written in another way, and the elements of lists are at what is around them.
+    `tomllib` reports no places. Each key is searched after the one around it; one that is not
+    found, as it is written in another way, and the elements of lists are at what is around them.
     """
     start = end = 0
     for key in ("tool", "jaxsight", *keys):

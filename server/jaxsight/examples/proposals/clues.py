@@ -119,14 +119,11 @@ def kind_in(annotation: str | None, names: ModuleScope, depth: int = 0) -> Infer
     match definition.node if definition is not None else None:
         case None | ast.ClassDef():
             return what
-        case ast.Call(func=func, args=[_, first, *_]) if ast.unparse(func).endswith("NewType"):
-            value: ast.expr = first
         case ast.FunctionDef() | ast.Call():
             return UNKNOWN
-        case ast.expr() as value:
-            pass
     assert definition is not None
-    return kind_in(ast.unparse(value), ModuleScope(definition.source, names.library), depth + 1)
+    alias = ast.unparse(definition.node)
+    return kind_in(alias, ModuleScope(definition.source, names.library), depth + 1)
 
 
 def _kind_written(annotation: str | None) -> Inferred:
@@ -196,8 +193,6 @@ class Clues:
     """A `jax.jit` makes it static."""
     is_argument: bool = False
     """It is an argument of a constructor."""
-    prefix: str = ""
-    """What the name of the constructor's class has before its last dot."""
 
     @property
     def numpy(self) -> str:

@@ -181,22 +181,12 @@ class ModuleScope:
         if not rest and (definition := DefinedName.of(root, self.source)) is not None:
             return definition
         origin = self.source.aliases.get(root)
-        definition = self.library.find(f"{origin}.{rest}" if rest else origin) if origin else None
-        if definition is None and rest:
-            outer, _, inner = written.rpartition(".")
-            around = self.find(outer)
-            match around:
-                case DefinedName(ast.ClassDef() as node):
-                    nested = [n for n in node.body if isinstance(n, ast.ClassDef)]
-                    same = next((n for n in nested if n.name == inner), None)
-                    same = same or around.source.classes.get(inner)
-                    return DefinedName(same, around.source) if same is not None else None
-        return definition
+        return self.library.find(f"{origin}.{rest}" if rest else origin) if origin else None
 
     def alias(self, module: str) -> str:
         """Return how the module writes another one; empty if it does not import that."""
         for alias, origin in self.source.aliases.items():
-            if origin == module or (module == "jax.numpy" and origin.endswith("lax_numpy")):
+            if origin == module:
                 return alias
         package, _, name = module.rpartition(".")
         alias = self.alias(package) if package else ""

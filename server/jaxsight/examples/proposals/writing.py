@@ -96,13 +96,10 @@ class Sizing:
         """Give sizes that nothing is known about to all arrays alike, so that they broadcast."""
         dims = {key: [dim.find() for dim in shape.dims or ()] for key, shape in roots.items()}
         uses = Counter(key for every in dims.values() for key in {id(dim) for dim in every})
-        derived = (dim for every in dims.values() for dim in every if dim.base is not None)
-        origins = {id(dim.origin[0]) for dim in derived}
         for every in dims.values():
             for distance, dim in enumerate(reversed(every)):
                 root = dim.find()
                 is_free = uses[id(dim)] == 1 and not root.name and root.number is None
-                is_free = is_free and root.base is None and id(root) not in origins
                 occurs_once = sum(other.find() is root for other in every) == 1
                 if is_free and occurs_once and id(root) not in self._written:
                     usual = self._usual[distance]
@@ -116,13 +113,6 @@ class Sizing:
             return
         if dim.number is not None:
             self._written[key] = Demanded(dim.number)
-            return
-        origin, more = dim.origin
-        if origin is not dim:
-            self._write(origin)
-            size = self._written[id(origin)]
-            number = self.sizes[size] if isinstance(size, str) else size
-            self._written[key] = max(number + more, 1)
             return
         number = next(self._numbers)
         if name := self._name(dim.name):
@@ -155,15 +145,6 @@ def first_member(node: ast.ClassDef) -> str:
             case ast.Assign(targets=[ast.Name(id=name)]) if not name.startswith("_"):
                 return name
     return ""
-
-
-def is_abstract(node: ast.ClassDef) -> bool:
-    """Return whether a class is not meant to be instantiated."""
-    return any(base.rpartition(".")[2] in ("ABC", "Protocol") for base in _bases(node)) or any(
-        "abstractmethod" in ast.unparse(decorator)
-        for method in _methods(node)
-        for decorator in method.decorator_list
-    )
 
 
 def constructor(node: ast.ClassDef) -> ast.FunctionDef | None:
@@ -351,7 +332,7 @@ class Constructor:
             return ""
         if member := first_member(definition.node):
             return f"{written}.{member}"
-        if is_abstract(definition.node) or depth > _DEEPEST:
+        if depth > _DEEPEST:
             return ""
         values: list[str] = []
         made = constructor(definition.node)
@@ -365,7 +346,6 @@ class Constructor:
                 scope=replace(scope, source=definition.source),
                 uses=uses.get(name, Evidence(name)),
                 is_argument=True,
-                prefix=written.rpartition(".")[0],
             )
             if not (value := _argument(clues, depth)):
                 return ""
@@ -378,9 +358,7 @@ def _argument(clues: Clues, depth: int) -> str:
     what = kind_of(clues)
     match what.kind:
         case ParameterKind.OBJECT:
-            within = (what.detail, f"{clues.prefix}.{what.detail}")
-            made = (Constructor(clues, {}).expression(each, depth + 1) for each in within)
-            return next(filter(None, made), "")
+            return Constructor(clues, {}).expression(what.detail, depth + 1)
         case ParameterKind.KEY:
             random = clues.names.alias("jax.random")
             return f"{random}.key(0)" if random else ""

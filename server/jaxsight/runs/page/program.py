@@ -10,7 +10,7 @@ from jaxsight.figures.program_notes import notes
 from jaxsight.figures.rows import table
 from jaxsight.figures.summary import kernel_figure, launch_figure
 from jaxsight.profiles.places import CodePlace
-from jaxsight.runs.collected import RunProgram
+from jaxsight.recording.programs.record import RunProgram
 from jaxsight.runs.compiled_hlo import figures_of
 from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation
 from jaxsight.runs.page.markup import Markup, PageTexts, element, html_table, joined, prose
@@ -52,7 +52,7 @@ def signature(program: RunProgram) -> str:
         f"{name}: {types[0] if len(types) == 1 else count(len(types), 'array')}"
         for name, types in leaves.items()
     ]
-    arguments += [f"{name}={value}" for name, value in program.static.items()]
+    arguments += [f"{name}={value}" for name, value in program.static]
     results = ", ".join(program.results) or "()"
     if len(program.results) > _RESULTS:
         results = count(len(program.results), "array")
@@ -155,7 +155,7 @@ def _arguments(program: RunProgram) -> Markup | None:
         sharding = "".join(program.shardings[index : index + 1])
         about = "; ".join(filter(None, (weak, sharding)))
         shown.append((name or f"argument {index}", type_.removesuffix("*"), about))
-    shown += [(name, value, "static") for name, value in program.static.items()]
+    shown += [(name, value, "static") for name, value in program.static]
     if not shown:
         return None
     rows = ((element("code", name), element("code", type_), about) for name, type_, about in shown)

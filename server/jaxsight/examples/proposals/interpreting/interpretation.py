@@ -25,7 +25,6 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Size,
     UnknownValue,
     Value,
-    facts_of,
 )
 from jaxsight.source.abstract_interpretation.interpreter import (
     AbstractInterpreter,
@@ -89,15 +88,6 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
                 super().statement(node)
                 if isinstance(value, Param) and value.evidence.optional:
                     self.state.names[name] = value
-            case ast.Match(subject=subject, cases=cases):
-                facts_of(self.evaluate(subject)).choices.extend(
-                    repr(case.pattern.value.value)
-                    for case in cases
-                    if isinstance(case.pattern, ast.MatchValue)
-                    and isinstance(case.pattern.value, ast.Constant)
-                    and isinstance(case.pattern.value.value, str)
-                )
-                super().statement(node)
             case ast.AugAssign(target=ast.Attribute() | ast.Subscript(), value=value):
                 self.evaluate(value)  # a reference is changed so, too
             case _:
@@ -246,9 +236,7 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
                 return uses.matmul(left, right)
             case ((ShapeOf() | Items()), ast.Add(), (ShapeOf() | Items())):
                 return uses.joined(left, right)
-        if isinstance(left, RankOf) and not isinstance(op, ast.Add | ast.Sub):
-            return UNKNOWN
-        return uses.arithmetic(self.links, left, right, is_sum=isinstance(op, ast.Add))
+        return uses.arithmetic(self.links, left, right)
 
     def _comparison(self, node: ast.Compare) -> Value:
         value = self.evaluate(node.left)

@@ -178,15 +178,12 @@ def attribute(value: Value, name: str) -> Value:
                 return UNKNOWN
             return _array_attribute(value, shape, name)
         case Param(evidence):
-            if name in _OF_STRINGS:
-                return Dotted(f"str.{name}", value)
             return Param(evidence.members.setdefault(name, Evidence(name)))
         case Dotted("at.", bound) if bound is not None:
             return Dotted("at.update", bound)
     return UNKNOWN
 
 
-_OF_STRINGS = frozenset(("lower", "upper", "strip"))
 _OF_ARRAYS = frozenset(("shape", "ndim", "dtype", "size", "T", "mT", "at", "real", "imag"))
 
 
@@ -229,11 +226,8 @@ def joined(left: Value, right: Value) -> Value:
     return Items(tuple(parts))
 
 
-def arithmetic(links: Links, left: Value, right: Value, *, is_sum: bool = True) -> Value:
+def arithmetic(links: Links, left: Value, right: Value) -> Value:
     """Return the value of an elementwise operation on two operands."""
-    match left, right:
-        case RankOf(shape, more), Const(int() as number):
-            return RankOf(shape, more + (number if is_sum else -number))
     if isinstance(left, Size | RankOf) or isinstance(right, Size | RankOf):
         both = (left, right)
         if not any(isinstance(value, Arr) for value in both):
@@ -258,21 +252,10 @@ def arithmetic(links: Links, left: Value, right: Value, *, is_sum: bool = True) 
         links.append((shapes[0], shapes[1]))
     if not shapes:
         return Arr(Shape(), loose=True) if loose else UNKNOWN
-    match [shape.dims for shape in shapes]:
-        case [[*first], [*second]] if any(d.find().is_one for d in (*first, *second)):
-            return Arr(Shape.of(broadcast(first, second)))
     # An unknown rank is likely above 1.
     ranks = [1.5 if (rank := shape.find().rank) is None else rank for shape in shapes]
     best = ranks.index(max(ranks))
     return Arr(shapes[best], loose=loose and ranks[best] == 0)
-
-
-def broadcast(one: list[Dim], two: list[Dim]) -> list[Dim]:
-    """Return the sizes that two arrays are broadcast to."""
-    longer, shorter = (one, two) if len(one) >= len(two) else (two, one)
-    skipped = len(longer) - len(shorter)
-    pairs = zip(longer[skipped:], shorter, strict=True)
-    return [*longer[:skipped], *(b if a.find().is_one else a for a, b in pairs)]
 
 
 Part = Value | slice
@@ -334,26 +317,13 @@ def _taken(shape: Shape, parts: Sequence[Part]) -> Arr:
     for part in parts:
         if not isinstance(part, slice | Const | Size):
             as_index(part)
-    index, dims = _index_dims(arrays), shape.dims
-    if index is None or dims is None:
+    dims = shape.dims
+    if arrays or has_new or dims is None:
         return Arr(Shape(), loose=True)
     split = next((i for i, part in enumerate(parts) if _is_ellipsis(part)), len(parts))
     whole = [slice(None)] * (len(dims) - used)
-    kept: list[Dim] = []
-    rest, is_inserted = iter(dims), not arrays
-    for part in (*parts[:split], *whole, *parts[split + 1 :]):
-        if _is_new(part):
-            kept.append(Dim(is_one=True))
-            continue
-        dim = next(rest, Dim())
-        match part:
-            case slice():
-                kept.append(_sliced(dim, part))
-            case Const() | Size():
-                pass
-            case _ if not is_inserted:
-                kept += index
-                is_inserted = True
+    taken = zip(dims, (*parts[:split], *whole, *parts[split + 1 :]), strict=False)
+    kept = [dim if part == slice(None) else Dim() for dim, part in taken if isinstance(part, slice)]
     return Arr(Shape.of(kept))
 
 
@@ -363,38 +333,6 @@ def _is_new(part: Part) -> bool:
 
 def _is_ellipsis(part: Part) -> bool:
     return isinstance(part, Const) and part.value is ...
-
-
-def _index_dims(arrays: Sequence[Value]) -> list[Dim] | None:
-    """Return the sizes of arrays that are indices; `None` if their ranks are not known."""
-    dims: list[Dim] = []
-    for part in arrays:
-        shape = part.evidence.shape if isinstance(part, Param) else None
-        if isinstance(part, Arr) and not part.loose:
-            shape = part.shape
-        known = shape.dims if shape is not None else None
-        if known is None:
-            return None
-        dims = broadcast(dims, known)
-    return dims
-
-
-def _sliced(dim: Dim, part: slice) -> Dim:
-    """Return the size of a slice with constant bounds."""
-    if part.step is not None:
-        return Dim()
-    match part.start, part.stop:
-        case None | 0, None:
-            return dim
-        case int() as start, None if start < 0:
-            return Dim(number=-start)
-        case int() as start, None:
-            return dim.plus(-start)
-        case None | 0, int() as stop if stop < 0:
-            return dim.plus(stop)
-        case int() as start, int() as stop if start >= 0 > stop:
-            return dim.plus(stop - start)
-    return Dim()
 
 
 _MATRIX = re.compile(r"[A-Z]|(?:.*_)?[wW]\d*|(?:.*_)?weights?")
