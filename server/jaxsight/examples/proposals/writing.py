@@ -6,7 +6,7 @@ import ast
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
@@ -53,7 +53,6 @@ class Sizing:
 
     def add(self, name: str, evidence: Evidence) -> None:
         """Take the shape of a parameter, and those of its items."""
-        self._is_laid_out = False
         self._shapes[name] = evidence.shape
         for key, facts in evidence.keys.items():
             if facts.keys:
@@ -101,12 +100,8 @@ class Sizing:
                 root = dim.find()
                 is_free = uses[id(dim)] == 1 and not root.name and root.number is None
                 occurs_once = sum(other.find() is root for other in every) == 1
-                if is_free and occurs_once and id(root) not in self._written:
-                    usual = self._usual[distance]
-                    if id(usual.find()) in self._written:
-                        usual.unify(root)
-                    else:
-                        root.unify(usual)
+                if is_free and occurs_once:
+                    root.unify(self._usual[distance])
 
     def _write(self, dim: Dim) -> None:
         if (key := id(dim)) in self._written:
@@ -270,12 +265,9 @@ class ExampleWriter:
             case ParameterKind.DICT:
                 return _keyed(clues.uses, self.sizing, self.place)
             case ParameterKind.OBJECT:
-                made = Constructor(clues, clues.uses.members).expression(self.what.detail)
+                made = Constructor(clues).expression(self.what.detail)
                 self.is_guess |= not made
                 return ExpressionGuess(made or f"{self.what.detail}()")
-            case ParameterKind.DTYPE:
-                numpy = clues.numpy
-                return ExpressionGuess(f"{numpy}.float32") if numpy else LiteralGuess("'float32'")
             case ParameterKind.RNGS:
                 nnx = clues.names.alias("flax.nnx")
                 return ExpressionGuess(f"{nnx}.Rngs(0)") if nnx else LiteralGuess("None")
@@ -290,8 +282,6 @@ class ExampleWriter:
     def _dtype(self) -> str:
         """The dtype of the parameter, if it is an array."""
         uses = self.clues.uses
-        if uses.boolean:
-            return "bool"
         return "int32" if uses.integer or self.clues.said.integer else "float32"
 
 
@@ -321,8 +311,6 @@ class Constructor:
     """Writes expressions of objects that the module of a parameter can evaluate."""
 
     clues: Clues
-    members: Mapping[str, Evidence]
-    """What is known of the fields of the object that is made."""
 
     def expression(self, written: str, depth: int = 0) -> str:
         """Return a call such as `Linear(8, 8, key=jax.random.key(0))`; empty if none is known."""
@@ -336,8 +324,7 @@ class Constructor:
             return ""
         values: list[str] = []
         made = constructor(definition.node)
-        shown = uses_in(made, definition.source.aliases) if made is not None else {}
-        uses = {**shown, **self.members}
+        uses = uses_in(made, definition.source.aliases) if made is not None else {}
         for name, annotation in arguments_of(definition, scope):
             clues = Clues(
                 name,
@@ -358,7 +345,7 @@ def _argument(clues: Clues, depth: int) -> str:
     what = kind_of(clues)
     match what.kind:
         case ParameterKind.OBJECT:
-            return Constructor(clues, {}).expression(what.detail, depth + 1)
+            return Constructor(clues).expression(what.detail, depth + 1)
         case ParameterKind.KEY:
             random = clues.names.alias("jax.random")
             return f"{random}.key(0)" if random else ""

@@ -10,7 +10,6 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Const,
     Dim,
-    Dotted,
     Evidence,
     Items,
     Links,
@@ -88,8 +87,6 @@ def among(one: Value, two: Value) -> None:
                 match value:
                     case Const(str() as choice):
                         evidence.choices.append(repr(choice))
-                    case Dotted(dotted, None) if dotted.startswith(("jax.numpy.", "numpy.")):
-                        evidence.dtype = True
         case Size(dim), Items((*_, Const(int() as number))):
             dim.unify(Dim(number=number))
         case RankOf(shape), Items((Const(int() as rank), *_)):

@@ -150,7 +150,6 @@ class Evidence:
     """Uses in arithmetic, which numbers allow too."""
     integer: bool = False
     """It is an index, or integer labels."""
-    boolean: bool = False
     random: bool = False
     """It is passed to `jax.random` as a key."""
     static: bool = False
@@ -158,14 +157,11 @@ class Evidence:
     axis: bool = False
     shape_like: bool = False
     """It is the shape of an array."""
-    dtype: bool = False
     called: bool = False
     choices: list[str] = field(default_factory=list)
     """Constants that it is compared with, as source."""
     keys: dict[str, Evidence] = field(default_factory=dict)
     """What is known of the items of a dict, by their keys as source."""
-    members: dict[str, Evidence] = field(default_factory=dict)
-    """What is known of these attributes."""
     tested: bool = False
     """It decides a branch."""
     optional: bool = False

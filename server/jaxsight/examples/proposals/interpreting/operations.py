@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 from jaxsight.examples.proposals.interpreting import conditions
@@ -15,7 +14,6 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Const,
     Dim,
     Dotted,
-    Evidence,
     Items,
     Param,
     RankOf,
@@ -131,6 +129,9 @@ _BINARY = words(
 )
 
 
+_NO_USES = words("isinstance callable hasattr getattr map filter")
+
+
 def result_of(function: Dotted, call: LibraryCall) -> Value:
     """Return the value of a call of a library's function, or of a method of an array."""
     if function.bound is not None:
@@ -139,19 +140,13 @@ def result_of(function: Dotted, call: LibraryCall) -> Value:
     tail = path[-1]
     if not {"random", "jrandom", "jr"}.isdisjoint(path[:-1]):
         return _random(tail, call)
-    match function.dotted, call.arguments:
-        case "getattr", [Param(evidence), Const(str() as name)]:
-            return Param(evidence.members.setdefault(name, Evidence(name)))
-        case "isinstance" | "callable" | "hasattr" | "getattr" | "map" | "filter", _:
-            return UNKNOWN
-    if tail == "update" and function.bound is None:
+    if function.dotted in _NO_USES or (tail == "update" and function.bound is None):
         return UNKNOWN
     if (operation := OPERATIONS.get(tail)) is not None:
         return operation(call)
     if (of_an_array := ARRAY_OPERATIONS.get(tail)) is not None:
         shape = call.array(0)
         return of_an_array(call, shape) if shape is not None else UNKNOWN
-    facts_of(call.keywords.get("dtype", UNKNOWN)).dtype = True
     is_binary = tail in _BINARY
     if tail in REDUCTIONS and not (
         is_binary and len(call.arguments) > 1 and "axis" not in call.keywords
@@ -281,9 +276,7 @@ def _concatenated(call: LibraryCall) -> Value:
     return Arr(Shape(), loose=True)
 
 
-def _created(call: LibraryCall, *, dtype: int = 1) -> Value:
-    """Return a new array; `dtype` is the position of that argument."""
-    facts_of(call.get(dtype, "dtype")).dtype = True
+def _created(call: LibraryCall) -> Value:
     return Arr(as_shape(call.get(0, "shape")))
 
 
@@ -320,7 +313,6 @@ def _length(call: LibraryCall) -> Value:
 
 
 def _cond(call: LibraryCall) -> Value:
-    facts_of(call.get(0)).boolean = True
     facts_of(call.get(0)).shape.set_rank(0)
     return UNKNOWN
 
@@ -343,8 +335,7 @@ _BY_NAMES: dict[str, Operation] = {
     "rearrange": rearranged,
     "cond": _cond,
     "assert_rank": conditions.has_rank,
-    "zeros ones empty": _created,
-    "full": partial(_created, dtype=2),
+    "zeros ones empty full": _created,
     "eye identity tri arange range fori_loop": _counted,
     "concatenate stack hstack vstack column_stack": _concatenated,
     "len": _length,

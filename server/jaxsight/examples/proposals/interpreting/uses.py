@@ -169,7 +169,7 @@ def attribute(value: Value, name: str) -> Value:
         case Dotted(dotted, None):
             return Dotted(f"{dotted}.{name}")
         case Param(evidence) if evidence.instance:
-            return Param(evidence.members.setdefault(name, Evidence(name)))
+            return UNKNOWN
         case Param() | Arr() if name in _OF_ARRAYS or name in _METHODS:
             if name == "size" and isinstance(value, Param):
                 value.evidence.array += 1
@@ -177,8 +177,6 @@ def attribute(value: Value, name: str) -> Value:
             if (shape := as_array(value)) is None:
                 return UNKNOWN
             return _array_attribute(value, shape, name)
-        case Param(evidence):
-            return Param(evidence.members.setdefault(name, Evidence(name)))
         case Dotted("at.", bound) if bound is not None:
             return Dotted("at.update", bound)
     return UNKNOWN
