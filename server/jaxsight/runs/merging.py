@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from os.path import commonprefix
 
 from jaxsight.profiles.places import CodePlace
 from jaxsight.recording.programs.record import RunProgram
@@ -45,9 +44,6 @@ class Recompilation:
     """Differences that are not listed."""
 
 
-_LONG, _AROUND = 60, 12
-"""Characters of a static argument that is shown whole, and around what differs in a longer one, a
-choice."""
 _PAD = "pad to a few fixed shapes, so that each is compiled once"
 _STATIC = "pass it as a traced argument, or use few different values"
 _WEAK = "always pass an array: `jnp.asarray(value, dtype)`"
@@ -76,7 +72,7 @@ def _differences(now: RunProgram, before: RunProgram) -> Iterator[ChangedInput]:
     for name in dict.fromkeys((*was, *static)):
         values = was.get(name, "not passed"), static.get(name, "not passed")
         if values[0] != values[1]:
-            yield ChangedInput(f"static argument `{name}` changed", *parted(*values), _STATIC)
+            yield ChangedInput(f"static argument `{name}` changed", *values, _STATIC)
     yield from _arguments(now, before)
     if now.results != before.results and now.arguments == before.arguments and not now.static:
         types = ", ".join(before.results[:_MOST]), ", ".join(now.results[:_MOST])
@@ -92,18 +88,6 @@ def _differences(now: RunProgram, before: RunProgram) -> Iterator[ChangedInput]:
             yield ChangedInput(f"`{setting}` changed", earlier, value)
     if (now.platform, now.device, now.devices) != (before.platform, before.device, before.devices):
         yield ChangedInput("the device changed", _device(before), _device(now))
-
-
-def parted(before: str, now: str) -> tuple[str, str]:
-    """Return the parts of two long texts that differ, with a little around them."""
-    if max(len(before), len(now)) <= _LONG:
-        return before, now
-    start = len(commonprefix((before, now)))  # noqa: RUF071 - of characters
-    end = len(commonprefix((before[start:][::-1], now[start:][::-1])))  # noqa: RUF071
-    first, rest = max(0, start - _AROUND), max(0, end - _AROUND)
-    parts = [text[first : len(text) - rest] for text in (before, now)]
-    own, other = (f"{'…' * (first > 0)}{part}{'…' * (rest > 0)}" for part in parts)
-    return own, other
 
 
 def _device(program: RunProgram) -> str:

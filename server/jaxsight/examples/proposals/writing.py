@@ -131,17 +131,6 @@ _HIGHEST = 3
 """Classes above a class that are searched for fields, a choice: higher ones rarely have any."""
 
 
-def first_member(node: ast.ClassDef) -> str:
-    """Return the first member of an enumeration; empty for other classes."""
-    if not any(re.search(r"(?:Enum|Flag)$", base) for base in _bases(node)):
-        return ""
-    for statement in node.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)]) if not name.startswith("_"):
-                return name
-    return ""
-
-
 def constructor(node: ast.ClassDef) -> ast.FunctionDef | None:
     """Return the `__init__` of a class."""
     return next((m for m in _methods(node) if m.name == "__init__"), None)
@@ -318,8 +307,6 @@ class Constructor:
         definition = scope.find(written)
         if definition is None or not isinstance(definition.node, ast.ClassDef):
             return ""
-        if member := first_member(definition.node):
-            return f"{written}.{member}"
         if depth > _DEEPEST:
             return ""
         values: list[str] = []
