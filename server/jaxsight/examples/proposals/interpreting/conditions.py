@@ -59,11 +59,11 @@ def equal(links: Links, one: Value, two: Value) -> None:
             shape.set_rank(rank)
         case (RankOf(shape), RankOf(other)):
             links.append((shape, other))
-        case (ShapeOf(shape, None, None), ShapeOf(other, None, None)):
+        case (ShapeOf(shape), ShapeOf(other)):
             shape.unify(other)
-        case (ShapeOf(shape, None, None), Items(values)) | (
+        case (ShapeOf(shape), Items(values)) | (
             Items(values),
-            ShapeOf(shape, None, None),
+            ShapeOf(shape),
         ):
             shape.unify(Shape.of([uses.size_of(value) for value in values]))
         case (Size(dim), Size(other)):

@@ -201,11 +201,9 @@ class Size:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapeOf:
-    """`x.shape`, or a slice of it."""
+    """`x.shape`."""
 
     shape: Shape
-    start: int | None = None
-    stop: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,6 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Links,
     Param,
     RankOf,
-    ShapeOf,
     Size,
     UnknownValue,
     Value,
@@ -208,13 +207,9 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
                 values.append(self.evaluate(element))
                 continue
             inner = self.evaluate(element.value)
-            dims = uses.sizes_of(inner) if isinstance(inner, ShapeOf) else None
-            if isinstance(inner, Items):
-                values += inner.values
-            elif dims is not None:
-                values += map(Size, dims)
-            else:
+            if not isinstance(inner, Items):
                 return UNKNOWN
+            values += inner.values
         return Items(tuple(values))
 
     def _unary(self, op: ast.unaryop, operand: Value) -> Value:
@@ -234,8 +229,6 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
         match left, op, right:
             case _, ast.MatMult(), _:
                 return uses.matmul(left, right)
-            case ((ShapeOf() | Items()), ast.Add(), (ShapeOf() | Items())):
-                return uses.joined(left, right)
         return uses.arithmetic(self.links, left, right)
 
     def _comparison(self, node: ast.Compare) -> Value:

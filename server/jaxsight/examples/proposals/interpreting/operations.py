@@ -303,7 +303,7 @@ def _take(call: LibraryCall) -> Value:
 
 def _length(call: LibraryCall) -> Value:
     match call.arguments:
-        case [ShapeOf(shape, None, None)]:
+        case [ShapeOf(shape)]:
             return RankOf(shape)
         case [Param(evidence)]:
             return Size(evidence.shape.dim(0)) if evidence.array else UNKNOWN

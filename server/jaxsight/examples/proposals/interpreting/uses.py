@@ -91,11 +91,8 @@ def as_shape(value: Value) -> Shape:
             for inner in values:
                 as_integer(inner)
             return Shape.of([size_of(inner) for inner in values])
-        case ShapeOf(shape, None, None):
+        case ShapeOf(shape):
             return shape
-        case ShapeOf():
-            dims = sizes_of(value)
-            return Shape.of(dims) if dims is not None else Shape()
         case Size(dim):
             return Shape.of([dim])
     return Shape()
@@ -123,12 +120,6 @@ def size_of(value: Value) -> Dim:
     return Dim()
 
 
-def sizes_of(value: ShapeOf) -> list[Dim] | None:
-    """Return the sizes of a shape or of a slice of it, if the rank is known."""
-    dims = value.shape.dims
-    return None if dims is None else dims[value.start : value.stop]
-
-
 def item_of(value: Value) -> Value:
     """Return what a loop over a value yields."""
     match value:
@@ -148,15 +139,11 @@ def of_same_rank(shape: Shape) -> Arr:
 def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
     """Return the values of an assignment to several targets."""
     match value:
-        case ShapeOf(shape, None, None) if starred:
+        case ShapeOf(shape) if starred:
             shape.at_least(count - 1)
             return [UNKNOWN] * count
-        case ShapeOf(shape, None, None):
+        case ShapeOf(shape):
             shape.set_rank(count)
-            return [Size(shape.dim(i)) for i in range(count)]
-        case ShapeOf(shape, int() as start, None) if start < 0 and count == -start:
-            return [Size(shape.dim(i)) for i in range(start, 0)]
-        case ShapeOf(shape, None | 0, int() as stop) if stop == count:
             return [Size(shape.dim(i)) for i in range(count)]
         case Items(values) if len(values) == count and not starred:
             return list(values)
@@ -210,20 +197,6 @@ def transposed(shape: Shape) -> Arr:
     return Arr(Shape.of(dims[::-1]))
 
 
-def joined(left: Value, right: Value) -> Value:
-    """Return the sum of two tuples, one of which may be a shape."""
-    parts: list[Value] = []
-    for value in (left, right):
-        match value:
-            case Items(values):
-                parts += values
-            case ShapeOf():
-                if (dims := sizes_of(value)) is None:
-                    return UNKNOWN
-                parts += map(Size, dims)
-    return Items(tuple(parts))
-
-
 def arithmetic(links: Links, left: Value, right: Value) -> Value:
     """Return the value of an elementwise operation on two operands."""
     if isinstance(left, Size | RankOf) or isinstance(right, Size | RankOf):
@@ -262,8 +235,8 @@ Part = Value | slice
 def indexed(value: Value, parts: Sequence[Part]) -> Value:
     """Return the value of a subscript."""
     match value, parts:
-        case ShapeOf(), [part]:
-            return _of_shape(value, part)
+        case ShapeOf(of), [part]:
+            return _of_shape(of, part)
         case Items(values), [Const(int() as number)] if -len(values) <= number < len(values):
             return values[number]
         case Items(values), [slice() as part] if part.step is None:
@@ -286,19 +259,10 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
     return taken
 
 
-def _of_shape(value: ShapeOf, part: Part) -> Value:
+def _of_shape(shape: Shape, part: Part) -> Value:
     match part:
         case Const(int() as number):
-            if value.start is None and value.stop is None:
-                return Size(value.shape.dim(number))
-            dims = sizes_of(value)
-            if dims is not None and -len(dims) <= number < len(dims):
-                return Size(dims[number])
-            if value.start is not None and value.start >= 0 and number >= 0:
-                return Size(value.shape.dim(value.start + number))
-            return UNKNOWN
-        case slice(start=start, stop=stop, step=None) if value.start is None and value.stop is None:
-            return ShapeOf(value.shape, start, stop)
+            return Size(shape.dim(number))
         case Param(evidence):
             evidence.static = evidence.axis = True
     return UNKNOWN
