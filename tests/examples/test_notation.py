@@ -140,7 +140,6 @@ def test_every_dtype_is_read_by_both_its_names(dtype: str) -> None:
         ("f32[]", ArraySpec("float32", ())),
         ("f32[3,]", ArraySpec("float32", (3,))),
         ("~i32[]", ArraySpec("int32", (), weak=True)),
-        ("half[2]", ArraySpec("float16", (2,))),
         ("f8_e4m3fn[B, 2*B]", ArraySpec("float8_e4m3fn", (32, 64))),
         ("u8[(D + 1) // 2, D - B % 3]", ArraySpec("uint8", (256, 510))),
         ("f32[8@data,4]", ArraySpec("float32", (8, 4), spec=(("data",), ()))),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from jaxsight.recording import recorded_file
@@ -106,9 +105,6 @@ def main():
 main()
 """
 
-SEES_RETURNS = sys.version_info >= (3, 12)
-"""Whether what functions return is observed: that needs `sys.monitoring`."""
-
 
 def inputs(folder: Path, text: str) -> dict[str, str]:
     """Run a program until it is seen; return the inputs of each function."""
@@ -125,10 +121,6 @@ def test_modules_of_linen_and_states_of_their_training(tmp_path: Path) -> None:
     assert found["Net.__call__"] == "self = Net(width=8)\nx: f32[3, 2]"
     assert found["Net.encode"] == "self = Net(width=8)\nx: f32[3, 2]"
     assert found["from_variables"] == "x: f32[3]", "a module with variables is none without"
-    if not SEES_RETURNS:
-        assert found["regularized"] == "w: f32[5]"
-        assert found["train_step"] == "x: f32[3, 2]"
-        return
     assert found["regularized"] == "penalty = make_penalty(scale=3.0)\nw: f32[5]"
     state, x = found["train_step"].split("\n")
     assert state.startswith(
@@ -152,7 +144,5 @@ def test_states_and_optimizers_of_nnx(tmp_path: Path) -> None:
     optimizer = (
         f"\noptimizer = nnx.Optimizer(model={model}, "
         "tx=optax.adam(learning_rate=0.001), wrt=nnx.Param)"
-        if SEES_RETURNS
-        else ""
     )
     assert found["train_step"] == f"model = {model}{optimizer}\nx: f32[4, 2]"

@@ -11,9 +11,8 @@ import pytest
 
 from jaxsight.cli.errors import CommandError
 from jaxsight.cli.reporting.run_report import report_run
-from jaxsight.runs.collected import RunProcess, RunSummary, collect, read
+from jaxsight.runs.collected import RunProcess, collect, read
 from jaxsight.runs.merging import CompiledFunction, merged
-from jaxsight.runs.page.document import document
 
 SERVER = Path(__file__).parents[2] / "server"
 
@@ -126,40 +125,6 @@ def test_a_program_has_its_place_signature_figures_and_texts(
     assert program.compile > 0
     assert program.hlo.startswith("HloModule jit_product")
     assert "tanh" in program.jaxpr
-
-
-def test_calls_of_functions_are_counted_where_python_reports_them(
-    ran: tuple[int, list[RunProcess]], tmp_path: Path
-) -> None:
-    counts = {each.name: each.calls for each in merged(ran[1])}
-    counted = sys.version_info >= (3, 12)
-    assert (counts["power"], counts["<lambda>"]) == ((5, 2) if counted else (None, None))
-
-
-CALLS = """\
-import jax, jax.numpy as jnp
-inner = jax.jit(lambda x: x + 1)
-outer = jax.jit(lambda x: inner(x) * 2)
-x = jnp.ones(8)
-def call(f, x):
-    return f(x)
-for _ in range(1000):
-    x = outer(x)
-call(abs, x)
-call(inner, x)
-inner(x)
-list(map(inner, [x, x]))
-"""
-
-
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python reports no calls")
-def test_calls_in_traces_are_none_and_others_may_be_more(tmp_path: Path) -> None:
-    (tmp_path / "calls.py").write_text(CALLS)
-    _, processes = collect([sys.executable, str(tmp_path / "calls.py")], environment())
-    own = [each for each in merged(processes) if each.name == "<lambda>"]
-    assert sorted(each.calls or 0 for each in own) == [1, 1000]
-    page = document(RunSummary((), 0, 0.0, 1.0, "0"), processes, merged(processes))
-    assert "at least 1000 calls" in page.replace("1,000", "1000")
 
 
 def test_an_exception_leaves_what_was_compiled_and_the_exit_status(

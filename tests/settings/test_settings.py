@@ -108,40 +108,44 @@ def test_wrong_amounts_of_memory_leave_the_default(raw: object) -> None:
     [
         """\
 python = 3
-         ^ error: expected a string, got 3""",
+^^^^^^ error: expected a string, got 3""",
         """\
 pyhton = "python3"
 ^^^^^^ warning: unknown setting `pyhton`; did you mean `python`?""",
         """\
 codeLens = "yes"
-           ^^^^^ error: expected true or false, got "yes\"""",
+^^^^^^^^ error: expected true or false, got "yes\"""",
         """\
 timeouts.trace = 0
-                 ^ error: expected a positive number of seconds, got 0""",
+         ^^^^^ error: expected a positive number of seconds, got 0""",
         """\
 timeouts.tracing = 1
-^^^^^^^^^^^^^^^^ warning: unknown setting `timeouts.tracing`; did you mean `trace`?""",
+         ^^^^^^^ warning: unknown setting `timeouts.tracing`; did you mean `trace`?""",
         """\
 timeouts = 5
-           ^ error: expected a table, got 5""",
+^^^^^^^^ error: expected a table, got 5""",
         """\
 ignore = ["JX401", "JX7", 4]
-                   ^^^^^ error: unknown rule "JX7"
-                          ^ error: expected a rule or rule prefix, got 4""",
+^^^^^^ error: unknown rule "JX7"
+^^^^^^ error: expected a rule or rule prefix, got 4""",
         """\
 ignore = "JX401"
-         ^^^^^^^ error: expected a list of rules such as ["JX4"], got "JX401\"""",
+^^^^^^ error: expected a list of rules such as ["JX4"], got "JX401\"""",
         """\
 sizes = { B = 4, D = "wide", E = -1 }
-                     ^^^^^^ error: expected a positive whole number, got "wide"
-                                 ^^ error: expected a positive whole number, got -1""",
+                 ^ error: expected a positive whole number, got "wide"
+                             ^ error: expected a positive whole number, got -1""",
         """\
 per-file-ignores = { "a.py" = ["JX4O1"] }
-                               ^^^^^^^ error: unknown rule "JX4O1"; did you mean `JX401`?""",
+                     ^^^^^^ error: unknown rule "JX4O1"; did you mean `JX401`?""",
         """\
 trace.server = "verbose"
-^^^^^^^^^^^^ warning: `trace.server` applies only in the editor's settings; remove it, \
+      ^^^^^^ warning: `trace.server` applies only in the editor's settings; remove it, \
 and set it in the editor""",
+        """\
+[tool.jaxsight.timeouts]
+trace = 0
+^^^^^ error: expected a positive number of seconds, got 0""",
     ],
 )
 def test_problems_of_a_project_stand_under_what_is_wrong(expected: str) -> None:

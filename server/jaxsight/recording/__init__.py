@@ -2,10 +2,10 @@
 
 `running.py` starts the program with `observing/site/sitecustomize.py`, which every Python that it
 starts runs first. There, `observing/observer.py` looks at calls of the project's functions
-(`start.py` has Python report them, `instrumentation.py` on Python 3.11), `expressions.py` writes
-them in the notation of example inputs, and `observing/log.py` appends them to a file at once, so a
-crash loses nothing. The starting process merges these files into `.jaxsight/recorded.json`
-(`recorded_file.py`), which the server reads.
+(`start.py` has Python report them), `expressions.py` writes them in the notation of example inputs,
+and `observing/log.py` appends them to a file at once, so a crash loses nothing. The starting
+process merges these files into `.jaxsight/recorded.json` (`recorded_file.py`), which the server
+reads.
 
 With `profile --run`, `running.py` starts the program, too, and `observing/profiled.py` has JAX
 profile a few steps in it.
@@ -13,8 +13,7 @@ profile a few steps in it.
 What observes must never change the program: it keeps no argument alive, and a fault of its own ends
 the recording, not the run.
 
-For `report --run`, `programs/` collects what the program compiles instead. Both know of calls of
-compiled functions by `compiled_calls.py`.
+For `report --run`, `programs/` collects what the program compiles instead.
 
 No values of arrays are stored, and of other values only those that select what a program is.
 What runs in the user's Python uses the standard library, numpy and jax.

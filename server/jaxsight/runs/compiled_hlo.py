@@ -13,7 +13,7 @@ from jaxsight.compiler.hlo import read
 from jaxsight.figures.figures import AnyFigures, Figures, Places
 from jaxsight.hlo.metadata import HloFrames, with_names
 from jaxsight.profiles.places import library_of
-from jaxsight.runs.collected import RunProgram
+from jaxsight.recording.programs.record import RunProgram
 from jaxsight.targets.target import Target
 from jaxsight.wire.chunks import Span
 from jaxsight.wire.kernel_graph import Graph

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from os.path import commonprefix
 
 from jaxsight.profiles.places import CodePlace
-from jaxsight.runs.collected import RunProcess, RunProgram
+from jaxsight.recording.programs.record import RunProgram
+from jaxsight.runs.collected import RunProcess
 
 # Why a function was compiled again, in words: what differs from the most similar earlier call.
 
@@ -44,9 +44,6 @@ class Recompilation:
     """Differences that are not listed."""
 
 
-_LONG, _AROUND = 60, 12
-"""Characters of a static argument that is shown whole, and around what differs in a longer one, a
-choice."""
 _PAD = "pad to a few fixed shapes, so that each is compiled once"
 _STATIC = "pass it as a traced argument, or use few different values"
 _WEAK = "always pass an array: `jnp.asarray(value, dtype)`"
@@ -71,10 +68,11 @@ def recompilation(program: RunProgram, earlier: Sequence[RunProgram]) -> Recompi
 def _differences(now: RunProgram, before: RunProgram) -> Iterator[ChangedInput]:
     if now.function and before.function and now.function != before.function:
         yield ChangedInput("the function was created again on the same line", remedy=_RECREATED)
-    for name in dict.fromkeys((*before.static, *now.static)):
-        values = before.static.get(name, "not passed"), now.static.get(name, "not passed")
+    was, static = dict(before.static), dict(now.static)
+    for name in dict.fromkeys((*was, *static)):
+        values = was.get(name, "not passed"), static.get(name, "not passed")
         if values[0] != values[1]:
-            yield ChangedInput(f"static argument `{name}` changed", *parted(*values), _STATIC)
+            yield ChangedInput(f"static argument `{name}` changed", *values, _STATIC)
     yield from _arguments(now, before)
     if now.results != before.results and now.arguments == before.arguments and not now.static:
         types = ", ".join(before.results[:_MOST]), ", ".join(now.results[:_MOST])
@@ -85,23 +83,11 @@ def _differences(now: RunProgram, before: RunProgram) -> Iterator[ChangedInput]:
         if own != other:
             name = _name(now.arguments, index)
             yield ChangedInput(f"sharding of {name} changed", other or "open", own or "open")
-    for setting, value in now.context.items():
-        if before.context.get(setting, value) != value:
-            yield ChangedInput(f"`{setting}` changed", before.context[setting], value)
+    for (setting, value), (_, earlier) in zip(now.context, before.context, strict=False):
+        if earlier != value:
+            yield ChangedInput(f"`{setting}` changed", earlier, value)
     if (now.platform, now.device, now.devices) != (before.platform, before.device, before.devices):
         yield ChangedInput("the device changed", _device(before), _device(now))
-
-
-def parted(before: str, now: str) -> tuple[str, str]:
-    """Return the parts of two long texts that differ, with a little around them."""
-    if max(len(before), len(now)) <= _LONG:
-        return before, now
-    start = len(commonprefix((before, now)))  # noqa: RUF071 - of characters
-    end = len(commonprefix((before[start:][::-1], now[start:][::-1])))  # noqa: RUF071
-    first, rest = max(0, start - _AROUND), max(0, end - _AROUND)
-    parts = [text[first : len(text) - rest] for text in (before, now)]
-    own, other = (f"{'…' * (first > 0)}{part}{'…' * (rest > 0)}" for part in parts)
-    return own, other
 
 
 def _device(program: RunProgram) -> str:
@@ -189,8 +175,6 @@ class CompiledFunction:
     defined: CodePlace | None
     is_transformed: bool
     programs: list[MergedProgram] = field(default_factory=list)
-    calls: int | None = None
-    """How often it was called at least in all processes; `None` if it is not known."""
 
     @property
     def seconds(self) -> float:
@@ -224,20 +208,7 @@ def merged(processes: Sequence[RunProcess]) -> list[CompiledFunction]:
             reason = recompilation(program, earlier[key])
             known[key][digest].compilations.append(TimedCompile(number, program, reason))
             earlier[key].append(program)
-    for function in functions.values():
-        function.calls = _calls(function, processes)
     return sorted(functions.values(), key=lambda function: -function.seconds)
-
-
-def _calls(function: CompiledFunction, processes: Sequence[RunProcess]) -> int | None:
-    compiled = [each for program in function.programs for each in program.compilations]
-    total = 0
-    for process, number in {(each.process, each.program.function) for each in compiled}:
-        calls = processes[process].calls
-        if calls is None or str(number) not in calls or not number:
-            return None
-        total += calls[str(number)]
-    return total
 
 
 def _digest(program: RunProgram) -> str:
@@ -247,7 +218,7 @@ def _digest(program: RunProgram) -> str:
         program.name,
         place.file.rpartition("/")[2] if place is not None else "",
         program.arguments,
-        sorted(program.static.items()),
+        sorted(program.static),
         program.shardings,
         program.is_transformed,
         program.devices,

@@ -7,7 +7,7 @@ the setting to the invalid part, and returns the valid part, or `None`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
@@ -28,8 +28,8 @@ LARGEST = 2**63 - 1
 LONGEST = 1e9
 """The longest time in seconds, 30 years; longer ones are cut to this. Python's timers raise
 `OverflowError` past 292 years (`PyTime_t`: nanoseconds in 64 bits)."""
-MOST_CODES = 256
-"""Entries of a list of rules, each of which is matched against all rules; there are fewer rules."""
+MOST_ITEMS = 256
+"""Items of a list, a choice: each rule in one is matched against all rules, which are fewer."""
 _DIGITS = 4000
 """Bits of an integer that a message shows: `str` refuses 4,300 digits
 (`sys.set_int_max_str_digits`), and its time grows with their square."""
@@ -169,6 +169,9 @@ def list_of(kind: ValueKind[T], expected: str) -> ValueKind[tuple[T, ...]]:
         if not isinstance(value, list | tuple):
             complain((), f"expected {expected}, got {display(value)}", "")
             return None
+        if len(value) > MOST_ITEMS:
+            complain((), f"expected at most {MOST_ITEMS} items, got {len(value):,}", "")
+            return None
         items = (kind.read(item, _below(complain, i)) for i, item in enumerate(value))
         return tuple(item for item in items if item is not None)
 
@@ -192,31 +195,22 @@ MEMORY: ValueKind[int] = _scalar(
 CODE_LENGTH = len("JX000")
 
 
-def _read_codes(value: object, complain: Complain) -> tuple[str, ...] | None:
-    if not isinstance(value, list | tuple):
-        complain((), f'expected a list of rules such as ["JX4"], got {display(value)}', "")
+def _read_code(code: object, complain: Complain) -> str | None:
+    if not isinstance(code, str):
+        complain((), f"expected a rule or rule prefix, got {display(code)}", "")
         return None
-    if len(value) > MOST_CODES:
-        complain((), f"expected at most {MOST_CODES} rules, got {len(value):,}", "")
-        return None
-    codes = []
-    for index, code in enumerate(value):
-        if not isinstance(code, str):
-            complain((index,), f"expected a rule or rule prefix, got {display(code)}", "")
-        elif not is_selector(code):
-            meant = code.upper().replace("O", "0").replace("I", "1").replace("L", "1")
-            names = [meant] if meant in RULES else [*RULES, *NAMES]
-            hint = nearest(code, names) if len(code) >= CODE_LENGTH else ""
-            complain((index,), f"unknown rule {display(code)}", hint)
-        else:
-            codes.append(code)
-    return tuple(codes)
+    if is_selector(code):
+        return code
+    meant = code.upper().replace("O", "0").replace("I", "1").replace("L", "1")
+    names = [meant] if meant in RULES else [*RULES, *NAMES]
+    hint = nearest(code, names) if len(code) >= CODE_LENGTH else ""
+    complain((), f"unknown rule {display(code)}", hint)
+    return None
 
 
-CODE_LIST: ValueKind[tuple[str, ...]] = ValueKind(
-    "a list of rules or rule prefixes",
-    {"type": "array", "items": {"type": "string"}},
-    _read_codes,
+_CODE = ValueKind("a rule or rule prefix", {"type": "string"}, _read_code)
+CODE_LIST = replace(
+    list_of(_CODE, 'a list of rules such as ["JX4"]'), expected="a list of rules or rule prefixes"
 )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 import tomllib
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,136 +23,6 @@ from jaxsight.settings.schema import SCHEMA, Settings
 from jaxsight.source.text import Position, Range
 from jaxsight.text.inert import clause
 from jaxsight.text.layout import camel
-
-# The places of the keys and values of a TOML document, which `tomllib` does not report.
-#
-# The text must be valid TOML (`tomllib` has parsed it before): this scans it and checks nothing.
-
-_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_STRING = re.compile(
-    r'"""(?:[^\\]|\\.)*?"{3,5}' r"|'''.*?'{3,5}" r'|"(?:[^"\\\n]|\\.)*"' r"|'[^'\n]*'", re.DOTALL
-)
-_WORD = re.compile(r"[^\s,\]}#]+(?: \d\d:[^\s,\]}#]+)?")
-"""A number, a boolean or a date; a space may separate a date and its time."""
-
-
-@dataclass(frozen=True, slots=True)
-class TomlPlace:
-    """The ranges of a key and of its value.
-
-    An array's element has no key, so both are the value's.
-    """
-
-    key: Range
-    value: Range
-
-
-def places(text: str) -> dict[Keys, TomlPlace]:
-    """Return the places of all keys and array elements of `text`, by path from the root."""
-    scanner = _Scanner(text)
-    scanner.document()
-    return scanner.places
-
-
-class _Scanner:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        """Where the next token begins."""
-        self.end = 0
-        """The end of the last one."""
-        self.places: dict[Keys, TomlPlace] = {}
-        self._line_starts = [0, *(match.end() for match in re.finditer(r"\n", text))]
-
-    def document(self) -> None:
-        table: Keys = ()
-        counts: dict[Keys, int] = {}
-        self._skip(0)
-        while self.at < len(self.text):
-            if self.text[self.at] != "[":
-                self._pair(table)
-                continue
-            start = self.at
-            brackets = 2 if self.text.startswith("[[", start) else 1
-            self._skip(brackets)
-            table = self._dotted(counts)
-            self._skip(brackets)
-            if brackets == 2:
-                counts[table] = counts.get(table, -1) + 1
-                table = (*table, counts[table])
-            header = self._range(start)
-            self.places.setdefault(table, TomlPlace(header, header))
-
-    def _pair(self, table: Keys) -> None:
-        start = self.at
-        below = self._dotted({})
-        key = self._range(start)
-        self._skip(1)  # the equals sign
-        self._value((*table, *below), key)
-
-    def _dotted(self, counts: dict[Keys, int]) -> Keys:
-        """Read a dotted key; return its path, which goes through the last elements of arrays."""
-        path: Keys = ()
-        while True:
-            if path in counts:
-                path = (*path, counts[path])
-            if match := _STRING.match(self.text, self.at):
-                part = str(tomllib.loads(f"k = {match[0]}")["k"])
-            else:
-                if (match := _BARE_KEY.match(self.text, self.at)) is None:
-                    raise ValueError(f"no key at offset {self.at} of a TOML document")
-                part = match[0]
-            path = (*path, part)
-            self._skip(len(match[0]))
-            if not self.text.startswith(".", self.at):
-                return path
-            self._skip(1)
-
-    def _value(self, path: Keys, key: Range | None) -> None:
-        start = self.at
-        match self.text[start]:
-            case "[":
-                self._skip(1)
-                index = 0
-                while not self._closes("]"):
-                    self._value((*path, index), None)
-                    index += 1
-            case "{":
-                self._skip(1)
-                while not self._closes("}"):
-                    self._pair(path)
-            case _:
-                match = _STRING.match(self.text, start) or _WORD.match(self.text, start)
-                if match is None:
-                    raise ValueError(f"no value at offset {start} of a TOML document")
-                self._skip(len(match[0]))
-        value = self._range(start)
-        self.places[path] = TomlPlace(key or value, value)
-
-    def _closes(self, bracket: str) -> bool:
-        """Return whether the collection ends here, after a comma that may separate items."""
-        if self.text[self.at] == ",":
-            self._skip(1)
-        if self.text[self.at] != bracket:
-            return False
-        self._skip(1)
-        return True
-
-    def _skip(self, count: int) -> None:
-        """Go past a token, and what is blank after it."""
-        self.at = self.end = self.at + count
-        if (match := _BLANK.match(self.text, self.at)) is not None:
-            self.at = match.end()
-
-    def _range(self, start: int) -> Range:
-        """Return the range from an offset to the end of the last token."""
-        return Range(self._position(start), self._position(self.end))
-
-    def _position(self, offset: int) -> Position:
-        line = bisect_right(self._line_starts, offset) - 1
-        return Position(line, offset - self._line_starts[line])
-
 
 GROUPS = frozenset(key.rpartition(".")[0] for key in SCHEMA if "." in key)
 CODE = "JX900"
@@ -184,11 +53,9 @@ class _Problem:
     on_key: bool
     """Whether it is about the key, which is ignored, and not about the value."""
 
-    def finding(self, places: Mapping[Keys, TomlPlace]) -> Finding:
-        place = _place(places, self.keys)
-        if self.on_key:
-            return _finding(place.key, self.message, Severity.WARNING, self.help)
-        return _finding(place.value, self.message, help=self.help)
+    def finding(self, text: str) -> Finding:
+        severity = Severity.WARNING if self.on_key else Severity.ERROR
+        return _finding(_range_of(text, self.keys), self.message, severity, self.help)
 
 
 def read_project(root: str | Path) -> ProjectSettings:
@@ -223,13 +90,11 @@ def parse_project(text: str, path: str) -> ProjectSettings:
     table = tool.get("jaxsight") if isinstance(tool, dict) else None
     if table is None:
         return ProjectSettings(path)
-    toml_places = places(text)
     if not isinstance(table, dict):
-        range = _place(toml_places, ()).value
         message = f"expected a table of settings, got {display(table)}"
-        return ProjectSettings(path, problems=(_finding(range, message),))
+        return ProjectSettings(path, problems=(_finding(_range_of(text, ()), message),))
     values, problems = _read(table, project=True)
-    return ProjectSettings(path, values, tuple(each.finding(toml_places) for each in problems))
+    return ProjectSettings(path, values, tuple(each.finding(text) for each in problems))
 
 
 def merge(project: ProjectSettings, editor: Mapping[str, object]) -> Settings:
@@ -319,12 +184,20 @@ def _unknown(written: Keys, key: str, raw: object) -> _Problem:
     return _Problem(written, message, help, on_key=True)
 
 
-def _place(places: Mapping[Keys, TomlPlace], keys: Keys) -> TomlPlace:
-    """Return the place of a key below `[tool.jaxsight]`, or of the nearest enclosing table."""
-    path: Keys = ("tool", "jaxsight", *keys)
-    while path and path not in places:
-        path = path[:-1]
-    return places.get(path) or TomlPlace(_at(0, 0), _at(0, 0))
+def _range_of(text: str, keys: Keys) -> Range:
+    """Return the range of the last of some keys below `[tool.jaxsight]` that is found.
+
+    `tomllib` reports no places. Each key is searched after the one around it; one that is not
+    found, as it is written in another way, and the elements of lists are at what is around them.
+    """
+    start = end = 0
+    for key in ("tool", "jaxsight", *keys):
+        pattern = rf"(?:^|[\[{{.,])[ \t]*([\"']?{re.escape(str(key))}[\"']?)[ \t]*[=.\]]"
+        if (found := re.compile(pattern, re.MULTILINE).search(text, end)) is None:
+            break
+        start, end = found.span(1)
+    first, last = _place_of(text, start), _place_of(text, end)
+    return Range(first.start, last.end)
 
 
 def _at(line: int, column: int) -> Range:

@@ -140,36 +140,25 @@ def _decoded(data: bytes) -> Decisions:
         ValueError: the content is invalid.
         NotOurs: a newer version wrote it.
     """
-    table = json.loads(data)
-    if not isinstance(table, dict) or type(table.get("version")) is not int:
-        raise ValueError("expected an object with a version")
-    if table["version"] > VERSION:
-        raise NotOurs(f"{_NEWER} (version {table['version']} of the file)")
-    folders, approvals = table.get("folders"), table.get("approvals")
-    return Decisions(
-        frozenset(_text(entry) for entry in _list(folders)),
-        frozenset(
-            (_text(entry["folder"]), _text(entry["what"]))
-            for entry in map(_table, _list(approvals))
-        ),
-    )
+    match json.loads(data):
+        case {"version": int(version)} if version > VERSION:
+            raise NotOurs(f"{_NEWER} (version {version} of the file)")
+        case {"version": int(), "folders": [*folders], "approvals": [*approvals]}:
+            pairs = frozenset(map(_approval, approvals))
+            return Decisions(frozenset(map(_text, folders)), pairs)
+    raise ValueError("expected an object with a version, folders and approvals")
 
 
-def _list(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise ValueError(f"expected a list, got {value!r:.40}")  # noqa: TRY004 (of the file)
-    return value
+def _approval(value: object) -> tuple[str, str]:
+    match value:
+        case {"folder": folder, "what": target}:
+            return _text(folder), _text(target)
+    raise ValueError(f"expected a folder and what it may reach, got {value!r:.40}")
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"expected a text, got {value!r:.40}")
-    return value
-
-
-def _table(value: object) -> dict[str, object]:
-    if not isinstance(value, dict) or not {"folder", "what"} <= value.keys():
-        raise ValueError(f"expected a folder and what it may reach, got {value!r:.40}")
     return value
 
 

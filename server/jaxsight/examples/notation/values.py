@@ -41,30 +41,7 @@ def short(dtype: str) -> str:
     return dtype
 
 
-_NUMPY_ALIASES = {
-    "bool_": "bool",
-    "byte": "int8",
-    "ubyte": "uint8",
-    "short": "int16",
-    "ushort": "uint16",
-    "intc": "int32",
-    "uintc": "uint32",
-    "int_": "int64",
-    "uint": "uint64",
-    "intp": "int64",
-    "uintp": "uint64",
-    "long": "int64",
-    "ulong": "uint64",
-    "longlong": "int64",
-    "ulonglong": "uint64",
-    "half": "float16",
-    "single": "float32",
-    "double": "float64",
-    "csingle": "complex64",
-    "cdouble": "complex128",
-}
-
-BY_NAME = {name: name for name in DTYPES} | {short(d): d for d in DTYPES} | _NUMPY_ALIASES
+BY_NAME = {name: name for name in DTYPES} | {short(d): d for d in DTYPES}
 
 # Python's own types have no width; their users want JAX's default.
 _MEANT = {"float": "f32", "int": "i32", "complex": "c64", "b1": "bool", "pred": "bool"}

@@ -33,7 +33,6 @@ class ParameterKind(Enum):
     """A dict whose keys are known."""
     OBJECT = auto()
     """An object of a class; the detail is the name of the class."""
-    DTYPE = auto()
     AXIS = auto()
     INTEGER = auto()
     FLOAT = auto()
@@ -95,7 +94,7 @@ _ROWS = tuple(
     for pattern, kind in (
         (r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b", ParameterKind.OTHER),
         (r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)", ParameterKind.OTHER),
-        (r"(?i:^(?:\w+\.)*(?:DType\w*|dtype)(?:\s*\|.*)?$)", ParameterKind.DTYPE),
+        (r"(?i:^(?:\w+\.)*(?:DType\w*|dtype)(?:\s*\|.*)?$)", ParameterKind.OTHER),
         (rf"^(?:\w+\.)*Shape(?:\s*\|.*)?$|{_LIST}\[int\b", ParameterKind.OTHER),
         (r"^(?:\w+\.)*(?:PRNGKey|KeyArray|PRNGKeyArray|RandomKey)\b", ParameterKind.KEY),
         (rf"^(?!.*tuple)(?!.*Tuple){_LIST}\[.*(?:Array|ndarray)", ParameterKind.OTHER),
@@ -119,14 +118,11 @@ def kind_in(annotation: str | None, names: ModuleScope, depth: int = 0) -> Infer
     match definition.node if definition is not None else None:
         case None | ast.ClassDef():
             return what
-        case ast.Call(func=func, args=[_, first, *_]) if ast.unparse(func).endswith("NewType"):
-            value: ast.expr = first
         case ast.FunctionDef() | ast.Call():
             return UNKNOWN
-        case ast.expr() as value:
-            pass
     assert definition is not None
-    return kind_in(ast.unparse(value), ModuleScope(definition.source, names.library), depth + 1)
+    alias = ast.unparse(definition.node)
+    return kind_in(alias, ModuleScope(definition.source, names.library), depth + 1)
 
 
 def _kind_written(annotation: str | None) -> Inferred:
@@ -196,8 +192,6 @@ class Clues:
     """A `jax.jit` makes it static."""
     is_argument: bool = False
     """It is an argument of a constructor."""
-    prefix: str = ""
-    """What the name of the constructor's class has before its last dot."""
 
     @property
     def numpy(self) -> str:
@@ -280,7 +274,7 @@ def _annotated(clues: Clues) -> Inferred:
     return clues.annotated
 
 
-_SAID = PLAIN | {ParameterKind.DTYPE, ParameterKind.KEY}
+_SAID = PLAIN | {ParameterKind.KEY}
 """Annotations that names do not change."""
 
 ROWS: tuple[Row, ...] = (
@@ -303,7 +297,6 @@ ROWS: tuple[Row, ...] = (
         lambda c: Inferred(ParameterKind.LITERAL, c.uses.choices[0]),
     ),
     (lambda c: c.uses.random and not c.is_annotated(ParameterKind.INTEGER), ParameterKind.KEY),
-    (lambda c: c.uses.dtype and not c.uses.array, ParameterKind.DTYPE),
     (lambda c: c.uses.shape_like and c.is_annotated(ParameterKind.INTEGER), ParameterKind.INTEGER),
     (lambda c: c.uses.shape_like and not c.uses.array, ParameterKind.OTHER),
     (lambda c: c.uses.keys and not c.uses.shape.find().least, ParameterKind.DICT),

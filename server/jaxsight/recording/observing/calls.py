@@ -121,22 +121,10 @@ class _Construction:
     namespace: Mapping[str, object] = field(compare=False)
 
     def text_in(self, names: Reachable, kind: type, built: Built) -> str | None:
-        """Return the call for another module; `None` if that has no names for its parts."""
-        if (name := names.name_of(kind)) is None:
-            return None
-        renamed: dict[str, str] = {}
-        for read in self.reads:
-            own = self.namespace.get(read)
-            if names.namespace.get(read) is own:
-                continue
-            if isinstance(own, ModuleType):
-                there = names.module(own.__name__)
-            else:
-                there = names.name_of(own)
-            if there is None:
-                return None
-            renamed[read] = there
-        return f"{name}({_renamed(self.arguments, renamed)})"
+        """Return the call for a module; `None` if there its names are not those of the same."""
+        name, there = names.name_of(kind), names.namespace
+        is_same = all(there.get(read) is self.namespace.get(read) for read in self.reads)
+        return f"{name}({self.arguments})" if name is not None and is_same else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,20 +268,6 @@ class Calls:
         if construction is None:
             return None
         return construction.text_in(names, type(value), self._built)
-
-
-def _renamed(arguments: str, names: Mapping[str, str]) -> str:
-    """Return arguments with other names for the parts that they read."""
-    if not names:
-        return arguments
-
-    class Renamer(ast.NodeTransformer):
-        def visit_Name(self, node: ast.Name) -> ast.expr:
-            there = names.get(node.id)
-            return node if there is None else ast.parse(there, mode="eval").body
-
-    with alone():
-        return ast.unparse(Renamer().visit(ast.parse(f"_({arguments})", mode="eval")))[2:-1]
 
 
 def _is_default(made: object, code: CodeType, name: str, value: object) -> bool:

@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 
 from jaxsight.files import reading
 from jaxsight.text.magics import notebook_cells
@@ -32,20 +32,13 @@ def main(arguments: list[str]) -> int:
     failed, first = False, 0
     for cell in cells:
         try:
-            exec(_compiled("\n" * first + cell, str(path)), vars(program))  # noqa: S102 - the cells
+            code = compile("\n" * first + cell, str(path), "exec", dont_inherit=True)
+            exec(code, vars(program))  # noqa: S102 - the cells
         except Exception:  # noqa: BLE001 - the user's code
             traceback.print_exc()
             failed = True
         first += cell.count("\n") + 1
     return int(failed)
-
-
-def _compiled(text: str, path: str) -> CodeType:
-    if sys.version_info >= (3, 12):
-        return compile(text, path, "exec", dont_inherit=True)
-    from jaxsight.recording.observing.instrumentation import reporting
-
-    return reporting(text.encode(), path)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 from jaxsight.recording import FOLDER, MISSING, PROFILE, ROOT, RUN, TESTS
@@ -28,10 +29,11 @@ from jaxsight.recording.observing.observer import Observer
 _NAME = "jaxsight record"
 
 
-def observe(observer: Observer) -> bool:
-    """Begin to observe; return whether that is possible."""
+def observe(observer: Observer) -> None:
+    """Begin to observe."""
     if (reserved := reserve(_NAME)) is None:
-        return False
+        _observe_all_calls(observer)
+        return
     monitoring, tool = reserved
     belongs, began, disable = observer.belongs, observer.began, monitoring.DISABLE
     makes, returned, events = observer.makes, observer.returned, monitoring.events
@@ -51,7 +53,26 @@ def observe(observer: Observer) -> bool:
     monitoring.register_callback(tool, events.PY_START, on_start)
     monitoring.register_callback(tool, events.PY_RETURN, on_return)
     monitoring.set_events(tool, events.PY_START)
-    return True
+
+
+def _observe_all_calls(observer: Observer) -> None:
+    """Begin to observe with a profile function, which slows down every call of the program."""
+    # By identity, as the hash of code reads all of it; the code is kept, so that none takes its.
+    done: dict[int, CodeType] = {}
+    watched: dict[int, CodeType] = {}
+
+    def on_event(frame: FrameType, event: str, value: object) -> None:
+        code = frame.f_code
+        if event == "call" and id(code) not in done:
+            if not (observer.belongs(code) and observer.began(frame)):
+                done[id(code)] = code
+            if observer.makes(code):
+                watched[id(code)] = code
+        elif event == "return" and id(code) in watched:
+            observer.returned(frame, value)
+
+    sys.setprofile(on_event)
+    threading.setprofile(on_event)
 
 
 def start() -> None:
@@ -71,10 +92,6 @@ def start() -> None:
     observer = Observer(ProjectFiles(root, tests=bool(os.environ.get(TESTS))), Log(folder))
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=observer.forked)
-    if sys.version_info >= (3, 12):
-        from jaxsight.recording.observing.start import observe
-    else:
-        from jaxsight.recording.observing.instrumentation import observe
     observe(observer)
     if (missing := os.environ.get(MISSING)) is not None:
         from jaxsight.recording.observing import missing_modules

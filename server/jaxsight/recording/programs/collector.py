@@ -24,12 +24,13 @@ from zlib import crc32
 import jax
 
 from jaxsight.files.appended import AppendedRecords
-from jaxsight.profiles.places import library_of
-from jaxsight.recording.compiled_calls import watch
+from jaxsight.profiles.places import CodePlace, library_of
 from jaxsight.recording.programs import ENDING, LARGEST
 from jaxsight.recording.programs.compat import compiling
-from jaxsight.recording.programs.compat.compiling import definition
-from jaxsight_source.compat.staging import is_tracing
+from jaxsight.recording.programs.compat.compiling import Definition, definition
+from jaxsight.recording.programs.record import RunProgram
+from jaxsight.wire.frames import dump
+from jaxsight.wire.messages.compiling import Memory
 
 # What a compiled function was called with: types of its arguments, and its static arguments.
 #
@@ -96,11 +97,8 @@ def _written(value: object, depth: int) -> str:
         if isinstance(value, int) and value.bit_length() > 1000:
             return f"int of {value.bit_length()} bits"
         return repr(value)
-    if type(value) in (tuple, frozenset) and depth:
-        elements: Any = value
-        inside = [_written(each, depth - 1) for each in islice(elements, _MOST)]
-        text = ", ".join(sorted(inside) if type(value) is frozenset else inside)
-        return f"({text})" if type(value) is tuple else f"{{{text}}}"
+    if type(value) is tuple and depth:
+        return f"({', '.join(_written(each, depth - 1) for each in islice(value, _MOST))})"
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
     if isinstance(value, type) or inspect.isroutine(value):
@@ -147,9 +145,6 @@ _MOST_EQUATIONS = 3000
 """Equations of a jaxpr whose text is kept, a choice: printing more takes longer than 0.2 s."""
 _LONGEST = 8 << 20
 """Characters of HLO that are kept, a choice: about 20,000 instructions."""
-_COUNTED = 10_000
-"""Functions whose calls are counted, a choice: a program that creates more of them compiles most of
-the time."""
 _RANKS = (
     "JAX_PROCESS_ID",
     "RANK",
@@ -192,7 +187,6 @@ class Collector:
         self._modules: OrderedDict[int, _Lowered] = OrderedDict()
         self._thread = _Thread()
         self._identities = Identities()
-        self._calls: dict[int, int] | None = {}
         self._has_failed = False
 
     def begin(self) -> None:
@@ -202,8 +196,6 @@ class Collector:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
         atexit.register(self._end)
-        if not watch("jaxsight report --run", self._called_again):
-            self._calls = None
         self._introduce()
 
     def _introduce(self) -> None:
@@ -221,20 +213,10 @@ class Collector:
 
     def _forked(self) -> None:
         self._log.begin()
-        if self._calls is not None:
-            self._calls.clear()
         self._introduce()
 
     def _end(self) -> None:
-        self._log.append({"end": time.time(), "calls": self._calls})
-
-    def _called_again(self, function: object) -> bool:
-        """Count a call of a compiled function, if it is none in a trace."""
-        if (calls := self._calls) is not None and not is_tracing():
-            number = self._identities.of(getattr(function, "__wrapped__", None))
-            if number in calls or len(calls) < _COUNTED:
-                calls[number] = calls.get(number, 0) + 1
-        return True
+        self._log.append({"end": time.time()})
 
     def _took(self, event: str, seconds: float, **details: Any) -> None:
         thread = self._thread
@@ -268,46 +250,48 @@ class Collector:
         assert isinstance(before, _Before)
         self._thread.compiling = None
         name = compiling.name_of(module)
-        program: dict[str, object] = {
-            "module": name,
-            "at": time.time(),
-            "compile": now - before.begin,
-            "cached": before.hits > 0,
-            "saved": sum(before.saved),
-            "context": compiling.context(),
-        }
         lowered = self._modules.get(id(module))
         jaxpr = lowered.jaxpr() if lowered is not None else None
-        function = name.removeprefix("jit_")
-        if lowered is not None and jaxpr is not None:
-            defined = definition(jaxpr)
-            function = defined.name
-            program |= {
-                "file": defined.file,
-                "line": defined.line,
-                "arguments": defined.arguments,
-                "results": defined.results,
-                "shardings": lowered.shardings if any(lowered.shardings) else (),
-            }
-        program["name"] = function
-        durations = self._thread.durations
-        program["trace"] = durations.pop((_TRACED, function), None)
-        program["lower"] = durations.pop((_LOWERED, f"jit({function})"), None)
-        program |= self._called(function)
+        shardings = lowered.shardings if lowered is not None and jaxpr is not None else ()
+        defined = definition(jaxpr) if jaxpr is not None else Definition(name.removeprefix("jit_"))
+        count = compiling.equations(jaxpr) if jaxpr is not None else 0
+        function, durations = defined.name, self._thread.durations
+        frame = compiling.caller()
+        number, static = self._call(frame, function)
+        error, hlo, memory = "", "", Memory()
+        platform, device, devices, index = "", "", 0, None
         if isinstance(outcome, Exception):
-            program["error"] = f"{type(outcome).__name__}: {outcome}"[:2000]
+            error = f"{type(outcome).__name__}: {outcome}"[:2000]
         else:
-            hlo = compiling.optimized_hlo(outcome)
-            program["memory"] = compiling.memory(outcome)
-            program["hlo"] = hlo if len(hlo) <= _LONGEST else ""
-            program |= compiling.devices(backend, outcome)
-        if jaxpr is not None:
-            count = compiling.equations(jaxpr)
-            program["equations"] = count
-            if count <= _MOST_EQUATIONS:
-                program["jaxpr"] = str(jaxpr)
-        program["overhead"] = time.perf_counter() - now
-        self._log.append({"program": program})
+            hlo, memory = compiling.optimized_hlo(outcome), compiling.memory(outcome)
+            platform, device, devices, index = compiling.devices(backend, outcome)
+        program = RunProgram(
+            name=function,
+            defined=CodePlace(defined.file, defined.line) if defined.file else None,
+            called=_places(frame),
+            arguments=defined.arguments,
+            results=defined.results,
+            static=tuple(static.items()),
+            shardings=shardings if any(shardings) else (),
+            context=compiling.context(),
+            function=number,
+            is_transformed=compiling.is_transformed(_before_user(frame)),
+            at=time.time(),
+            trace=durations.pop((_TRACED, function), None),
+            lower=durations.pop((_LOWERED, f"jit({function})"), None),
+            compile=now - before.begin,
+            is_cached=before.hits > 0,
+            saved=sum(before.saved),
+            memory=memory,
+            platform=platform,
+            device=device,
+            devices=devices,
+            hlo=hlo if len(hlo) <= _LONGEST else "",
+            jaxpr=str(jaxpr) if jaxpr is not None and count <= _MOST_EQUATIONS else "",
+            equations=count,
+            error=error,
+        )
+        self._log.append({"program": dump(program).decode(), "index": index})
 
     def failed(self, error: Exception) -> None:
         """Log an error of ours, the first one."""
@@ -315,23 +299,15 @@ class Collector:
             self._has_failed = True
             self._log.append({"error": f"{type(error).__name__}: {error}"[:300]})
 
-    def _called(self, function: str) -> dict[str, object]:
-        """Return where a program is called, and its static arguments."""
-        frame = compiling.caller()
-        found: dict[str, object] = {"called": _places(frame)}
-        if compiling.is_transformed(_before_user(frame)):
-            found["transformed"] = True
+    def _call(self, frame: FrameType, function: str) -> tuple[int, dict[str, str]]:
+        """Return the number of the function that is called, and its static arguments."""
         call = compiling.call(frame)
-        if call is not None and getattr(call.function, "__name__", "") == function:
-            found["function"] = self._identities.of(call.function)
-            found["static"] = static_arguments(
-                call.function,
-                call.static_positions,
-                call.static_names,
-                call.arguments,
-                call.keywords,
-            )
-        return found
+        if call is None or getattr(call.function, "__name__", "") != function:
+            return 0, {}
+        static = static_arguments(
+            call.function, call.static_positions, call.static_names, call.arguments, call.keywords
+        )
+        return self._identities.of(call.function), static
 
 
 def _is_users(frame: FrameType) -> bool:
@@ -344,7 +320,9 @@ def _before_user(frame: FrameType | None) -> Iterator[FrameType]:
     return takewhile(lambda each: not _is_users(each), compiling.outwards(frame))
 
 
-def _places(frame: FrameType | None) -> list[tuple[str, int, str]]:
-    """Return the innermost lines of the user's: file, line and function."""
+def _places(frame: FrameType | None) -> tuple[CodePlace, ...]:
+    """Return the innermost lines of the user's."""
     own = islice(filter(_is_users, compiling.outwards(frame)), _CALLERS)
-    return [(each.f_code.co_filename, each.f_lineno, each.f_code.co_qualname) for each in own]
+    return tuple(
+        CodePlace(each.f_code.co_filename, each.f_lineno, each.f_code.co_qualname) for each in own
+    )

@@ -5,19 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import shlex
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
 from jaxsight.files import reading
-from jaxsight.profiles.places import CodePlace
-from jaxsight.runs.collected import RunProcess, RunProgram, RunSummary
-from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation, TimedCompile
+from jaxsight.runs.collected import RunProcess, RunSummary
+from jaxsight.runs.merging import CompiledFunction, Recompilation, TimedCompile
 from jaxsight.runs.page.markup import Markup, PageTexts, element, html_table, joined
 from jaxsight.runs.page.program import definitions, place, placed, program_part, signature, why
-from jaxsight.text.units import count, size, time
+from jaxsight.text.inert import clause
+from jaxsight.text.units import count, some, time
 
 # The parts of the page: figures of the run, processes, recompilations, functions, operations.
 
@@ -25,49 +25,34 @@ _RECOMPILATIONS = 10
 """Recompilations of a function that are listed, a choice; its programs have all."""
 _PROCESSES = 8
 """Processes that are named, a choice."""
+_COMMAND = 120
+"""Characters of a command, a choice: about a line."""
 _OPERATIONS = 60
 """Operations that are listed, a choice."""
 
 
-def figures(
-    run: RunSummary, processes: Sequence[RunProcess], functions: Sequence[CompiledFunction]
-) -> Markup:
-    """Return the figures of the whole run; `functions` are those of the user and of libraries."""
+def figures(processes: Sequence[RunProcess], again: int, seconds: float) -> Markup:
+    """Return the figures of the whole run, in which functions were compiled `again` so often."""
     programs = [program for process in processes for program in process.programs]
-    again = sum(len(function.recompilations) for function in functions)
     hits = sum(program.is_cached for program in programs)
     failed = sum(bool(program.error) for program in programs)
-    largest = max(programs, key=_live, default=None)
-    stages = ("trace", "lower", "compile")
-    total = [sum(getattr(program, stage) or 0.0 for program in programs) for stage in stages]
-    tiles = [
-        ("program compiled" if len(programs) == 1 else "programs compiled", str(len(programs))),
-        ("recompilation" if again == 1 else "recompilations", str(again)),
-        ("tracing", time(total[0]) if programs else ""),
-        ("lowering", time(total[1]) if programs else ""),
-        ("compiling", time(total[2]) if programs else ""),
-        ("the whole run", time(run.seconds)),
-        ("from the persistent cache", str(hits) if hits else ""),
-        ("failed to compile", str(failed) if failed else ""),
-        ("most memory of a program", size(_live(largest)) if largest is not None else ""),
-        ("processes", str(len(processes)) if len(processes) > 1 else ""),
-    ]
-    return element(
-        "ul",
-        *(
-            element("li", element("b", value), " ", element("span", name))
-            for name, value in tiles
-            if value
-        ),
-        class_="figures",
+    tiles = {
+        "program compiled" if len(programs) == 1 else "programs compiled": str(len(programs)),
+        "recompilation" if again == 1 else "recompilations": str(again),
+        "tracing": time(sum(program.trace or 0.0 for program in programs)),
+        "lowering": time(sum(program.lower or 0.0 for program in programs)),
+        "compiling": time(sum(program.compile for program in programs)),
+        "the whole run": time(seconds),
+        "from the persistent cache": str(hits or ""),
+        "failed to compile": str(failed or ""),
+        "processes": str(len(processes)) if len(processes) > 1 else "",
+    }
+    items = (
+        element("li", element("b", value), " ", element("span", name))
+        for name, value in tiles.items()
+        if value
     )
-
-
-def _live(program: RunProgram) -> int:
-    """Return the bytes that a program needs: those of its arguments, results and temporaries."""
-    memory = program.memory
-    parts = memory.temporaries, memory.arguments, memory.outputs
-    return sum(parts) - max(memory.aliased, 0) if min(parts) >= 0 else -1
+    return element("ul", *items, class_="figures")
 
 
 def process_table(processes: Sequence[RunProcess]) -> Markup | None:
@@ -77,102 +62,76 @@ def process_table(processes: Sequence[RunProcess]) -> Markup | None:
     is_distributed = any(process.index for process in processes)
     rows = []
     for number, process in enumerate(processes):
-        programs = process.programs
-        compiled = sum(program.seconds for program in programs)
-        ended = "by itself" if process.ended is not None else "killed, crashed, or by os._exit"
+        ranks = dict(process.ranks)
+        if is_distributed and process.index is not None:
+            ranks["jax.process_index()"] = str(process.index)
         rows.append(
             (
                 str(number),
                 str(process.pid),
-                " ".join(f"{k}={v}" for k, v in _ranks(process, is_distributed)),
-                element("code", _command(process.command)),
+                " ".join(f"{name}={rank}" for name, rank in ranks.items()),
+                element("code", clause(shlex.join(process.command), _COMMAND)),
                 f"{process.jax}, {process.python}",
-                str(len(programs)),
-                time(compiled) if programs else "",
-                ended,
+                str(len(process.programs)),
+                time(sum(program.seconds for program in process.programs)),
+                "by itself" if process.ended is not None else "killed, crashed, or by os._exit",
             )
         )
     titles = ("", "pid", "rank", "command", "JAX, Python", "programs", "time", "ended")
-    shown = html_table(titles, rows, (0, 1, 5, 6))
-    return element("section", element("h2", "Processes"), shown, id="processes")
+    return section("Processes", html_table(titles, rows, (0, 1, 5, 6)))
 
 
-def _ranks(process: RunProcess, is_distributed: bool) -> Iterator[tuple[str, str]]:
-    yield from process.ranks.items()
-    if is_distributed and process.index is not None:
-        yield "jax.process_index()", str(process.index)
-
-
-def _command(command: Sequence[str]) -> str:
-    text = shlex.join(command)
-    return text if len(text) <= 120 else f"{text[:119]}…"
+def section(title: str, *parts: Markup | None) -> Markup:
+    """Return a part of the page with its heading."""
+    return element("section", element("h2", title), *parts, id=title.partition(" ")[0].lower())
 
 
 def recompilations(functions: Sequence[CompiledFunction]) -> Markup | None:
     """Return why functions were compiled again, those first that took longest for it."""
+    found = [(each, each.recompilations) for each in functions if each.recompilations]
+    cost = {id(each): sum(one.program.seconds for _, one in again) for each, again in found}
     parts = []
-    cost = {
-        id(each): sum(one.program.seconds for _, one in each.recompilations) for each in functions
-    }
-    in_several = (
-        len({one.process for each in functions for p in each.programs for one in p.compilations})
-        > 1
-    )
-    for function in sorted(functions, key=lambda each: -cost[id(each)]):
-        if not (found := function.recompilations):
-            continue
-        alike: dict[tuple[str, CodePlace | None, Recompilation | None], list[TimedCompile]] = {}
-        firsts: dict[str, MergedProgram] = {}
-        for program, each in found:
-            called = each.program.called[0] if each.program.called else None
-            alike.setdefault((program.key, called, each.reason), []).append(each)
-            firsts[program.key] = program
-        shown = list(alike.items())[:_RECOMPILATIONS]
+    for function, again in sorted(found, key=lambda pair: -cost[id(pair[0])]):
+        alike: dict[tuple[str, Recompilation | None], list[TimedCompile]] = {}
+        for program, each in again:
+            alike.setdefault((program.key, each.reason), []).append(each)
         items = [
             element(
                 "li",
-                element("a", signature(firsts[key].first), href=f"#{key}"),
+                element("a", signature(times[0].program), href=f"#{key}"),
                 " ",
-                element("span", _when(called, times, in_several), class_="facts"),
+                element("span", _when(times), class_="facts"),
                 why(reason) if reason is not None else None,
             )
-            for (key, called, reason), times in shown
+            for (key, reason), times in list(alike.items())[:_RECOMPILATIONS]
         ]
-        if more := len(found) - sum(len(times) for _, times in shown):
-            items.append(element("li", f"and {count(more, 'more recompilation')}"))
-        times = f"compiled {count(len(found), 'more time')} ({time(cost[id(function)])})"
-        parts.append(
-            element(
-                "article",
-                element(
-                    "h3", element("code", function.name), " ", placed(function.defined), f" {times}"
-                ),
-                element("ol", *items),
-                class_="filtered",
-            )
+        if len(alike) > _RECOMPILATIONS:
+            more = count(len(alike) - _RECOMPILATIONS, "more recompilation")
+            items.append(element("li", f"and {more}"))
+        heading = element(
+            "h3",
+            element("code", function.name),
+            " ",
+            placed(function.defined),
+            f" compiled {count(len(again), 'more time')} ({time(cost[id(function)])})",
         )
-    if not parts:
-        return None
-    return element("section", element("h2", "Recompilations"), *parts, id="recompilations")
+        parts.append(element("article", heading, element("ol", *items), class_="filtered"))
+    return section("Recompilations", *parts) if parts else None
 
 
-def _when(called: CodePlace | None, compilations: Sequence[TimedCompile], in_several: bool) -> str:
-    """Return where a program was compiled again, how often, and in which processes."""
-    parts = [f"called at {place(called)}"] if called is not None else []
-    processes = sorted({each.process for each in compilations})
-    if len(compilations) > len(processes):
-        parts.append(count(len(compilations), "time"))
-    if in_several:
-        named = ", ".join(map(str, processes[:_PROCESSES]))
-        more = len(processes) - _PROCESSES
-        noun = "process" if len(processes) == 1 else "processes"
-        parts.append(f"in {noun} {named}{f' and {more} more' if more > 0 else ''}")
+def _when(times: Sequence[TimedCompile]) -> str:
+    """Return where a program was compiled again, and in which processes."""
+    called = times[0].program.called
+    parts = [f"called at {place(called[0])}"] if called else []
+    processes = sorted({str(each.process) for each in times})
+    if len(times) > len(processes):
+        parts.append(count(len(times), "time"))
+    if len(processes) > 1:
+        parts.append(f"in processes {some(processes, _PROCESSES)}")
     return ", ".join(parts)
 
 
-def function_list(
-    functions: Sequence[CompiledFunction], texts: PageTexts, processes: int, budget: int
-) -> Markup:
+def function_list(functions: Sequence[CompiledFunction], texts: PageTexts, budget: int) -> Markup:
     """Return all functions with their programs, until they fill the page.
 
     Args:
@@ -183,7 +142,7 @@ def function_list(
     for function in functions:
         programs = []
         for program in function.programs:
-            part = program_part(function, program, texts, processes)
+            part = program_part(function, program, texts)
             if used + len(part) > budget:
                 dropped += 1
                 continue
@@ -198,57 +157,39 @@ def function_list(
             " ",
             placed(function.defined),
             f" {time(function.seconds)}{passed}",
-            f" · at least {count(function.calls, 'call')}" if function.calls else None,
         )
         parts.append(element("article", heading, *programs, class_="filtered"))
-    note = f"{count(dropped, 'program')} that took less time are left out, as the page is full."
-    return element(
-        "section",
-        element("h2", "Functions"),
-        *parts,
-        element("p", note) if dropped else None,
-        element("p", "No function was compiled.") if not functions else None,
-        id="functions",
-    )
+    if dropped:
+        left_out = f"{count(dropped, 'program')} that took less time are left out"
+        parts.append(element("p", f"{left_out}, as the page is full."))
+    return section("Functions", *parts or [element("p", "No function was compiled.")])
 
 
 def operations(functions: Sequence[CompiledFunction]) -> Markup | None:
     """Return JAX's own operations, which a program calls outside of `jit`, by line."""
-    times: Counter[tuple[str, str]] = Counter()
-    counts: Counter[tuple[str, str]] = Counter()
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
     for function in functions:
-        for program in function.programs:
-            for each in program.compilations:
-                called = each.program.called
-                key = function.name, place(called[0]) if called else ""
-                counts[key] += 1
-                times[key] += each.program.seconds  # type: ignore[assignment]
-    if not counts:
+        for each in (each for program in function.programs for each in program.compilations):
+            called = each.program.called
+            line = place(called[0]) if called else ""
+            found[function.name, line].append(each.program.seconds)
+    if not found:
         return None
+    longest = sorted(found.items(), key=lambda item: -sum(item[1]))
     rows = [
-        (element("code", name), element("code", line), str(counts[name, line]), time(seconds))
-        for (name, line), seconds in times.most_common(_OPERATIONS)
+        (element("code", name), element("code", line), str(len(times)), time(sum(times)))
+        for (name, line), times in longest[:_OPERATIONS]
     ]
-    titles = ("operation", "called at", "programs", "time")
-    more = len(counts) - len(rows)
-    summary = (
-        f"{count(counts.total(), 'program')} of JAX's own functions, {time(sum(times.values()))}"
+    note = (
+        "Each of these is compiled by itself, for each shape. "
+        "Inside of a jitted function they are part of its program."
     )
-    return element(
-        "section",
-        element("h2", "Operations outside of jit"),
-        element(
-            "p",
-            "Each of these is compiled by itself, for each shape. "
-            "Inside of a jitted function they are part of its program.",
-        ),
-        element(
-            "details",
-            element("summary", summary),
-            html_table(titles, rows, (2, 3), row="filtered"),
-            element("p", f"and {count(more, 'more line')}") if more > 0 else None,
-        ),
-        id="operations",
+    more = len(found) - len(rows)
+    return section(
+        "Operations outside of jit",
+        element("p", note),
+        html_table(("operation", "called at", "programs", "time"), rows, (2, 3), row="filtered"),
+        element("p", f"and {count(more, 'more line')}") if more > 0 else None,
     )
 
 
@@ -292,7 +233,7 @@ def document(
     """
     own = [each for each in functions if not _is_operation(each)]
     texts = PageTexts(_FOR_TEXTS)
-    listed = function_list(own, texts, len(processes), _FOR_PROGRAMS)
+    listed = function_list(own, texts, _FOR_PROGRAMS)
     style = reading.text(_HERE / "style.css")
     script = reading.text(_HERE / "script.js")
     policy = (
@@ -303,9 +244,17 @@ def document(
     errors = dict.fromkeys(error for process in processes for error in process.errors)
     main = element(
         "main",
-        figures(run, processes, own),
+        figures(processes, sum(len(each.recompilations) for each in own), run.seconds),
         *(element("p", f"internal error: {error}", class_="error") for error in errors),
-        _search(),
+        element(
+            "p",
+            element("label", "Search ", for_="search"),
+            element("input", id="search", type="search", autocomplete="off"),
+            " ",
+            element("span", id="found", role="status"),
+            class_="search",
+            hidden=True,
+        ),
         process_table(processes),
         recompilations(own),
         listed,
@@ -339,18 +288,6 @@ def document(
 def _is_operation(function: CompiledFunction) -> bool:
     """Return whether a function is JAX's own."""
     return function.programs[0].first.library in ("jax", "jaxlib")
-
-
-def _search() -> Markup:
-    return element(
-        "p",
-        element("label", "Search ", for_="search"),
-        element("input", id="search", type="search", autocomplete="off"),
-        " ",
-        element("span", id="found", role="status"),
-        class_="search",
-        hidden=True,
-    )
 
 
 def _digest(text: str) -> str:

@@ -10,7 +10,7 @@ from jaxsight.figures.program_notes import notes
 from jaxsight.figures.rows import table
 from jaxsight.figures.summary import kernel_figure, launch_figure
 from jaxsight.profiles.places import CodePlace
-from jaxsight.runs.collected import RunProgram
+from jaxsight.recording.programs.record import RunProgram
 from jaxsight.runs.compiled_hlo import figures_of
 from jaxsight.runs.merging import CompiledFunction, MergedProgram, Recompilation
 from jaxsight.runs.page.markup import Markup, PageTexts, element, html_table, joined, prose
@@ -24,8 +24,6 @@ _ARGUMENTS = 40
 _IN_SIGNATURE, _RESULTS = 8, 3
 """Arguments and results in a signature, a choice: about a line."""
 _ROOT = re.compile(r"[.\[]")
-_COMPILATIONS = 20
-"""Times that a program was compiled which are listed, a choice."""
 
 
 def place(of: CodePlace | None) -> str:
@@ -54,7 +52,7 @@ def signature(program: RunProgram) -> str:
         f"{name}: {types[0] if len(types) == 1 else count(len(types), 'array')}"
         for name, types in leaves.items()
     ]
-    arguments += [f"{name}={value}" for name, value in program.static.items()]
+    arguments += [f"{name}={value}" for name, value in program.static]
     results = ", ".join(program.results) or "()"
     if len(program.results) > _RESULTS:
         results = count(len(program.results), "array")
@@ -71,9 +69,7 @@ def why(reason: Recompilation) -> Markup:
     return joined(element("ul", *items, class_="why"), *helps)
 
 
-def program_part(
-    function: CompiledFunction, program: MergedProgram, texts: PageTexts, processes: int
-) -> Markup:
+def program_part(function: CompiledFunction, program: MergedProgram, texts: PageTexts) -> Markup:
     """Return the part of a program, closed until it is opened."""
     first = program.first
     figures = figures_of(first)
@@ -101,7 +97,6 @@ def program_part(
             link,
             element("pre", first.error, class_="error") if first.error else None,
             _figures(program, figures),
-            _compilations(program, processes),
             _arguments(first),
             _kernel_table(figures),
             _text_buttons(first, texts),
@@ -125,64 +120,32 @@ def definitions(pairs: Iterable[tuple[str, Markup | str | None]]) -> Markup:
 
 
 def _figures(program: MergedProgram, figures: AnyFigures | None) -> Markup:
-    first = program.first
-    memory = first.memory
-    last = program.compilations[-1].program
+    first, saved = program.first, program.compilations[-1].program.saved
     devices = f"{count(first.devices, 'device')}, " if first.devices > 1 else ""
     graph = figures.graph if figures is not None else None
+    callers = [each for of in first.called for each in (", called from ", placed(of))]
+    memory = {
+        "temporaries": first.memory.temporaries,
+        "arguments": first.memory.arguments,
+        "results": first.memory.outputs,
+        "results in donated buffers": first.memory.aliased or -1,
+        "peak": first.memory.peak,
+    }
     return definitions(
         [
             ("defined at", placed(first.defined)),
-            ("called at", joined(*_separated(map(placed, first.called))) or None),
+            ("called at", joined(*callers[1:])),
             ("device", f"{devices}{first.device or first.platform}"),
             ("tracing", time(first.trace) if first.trace is not None else "not known"),
             ("lowering", time(first.lower) if first.lower is not None else "not known"),
-            (
-                "read from the cache" if first.is_cached else "compiling",
-                time(first.compile),
-            ),
-            ("saved by the cache", time(last.saved) if last.is_cached and last.saved > 0 else None),
+            ("read from the cache" if first.is_cached else "compiling", time(first.compile)),
+            ("saved by the cache", time(saved) if first.is_cached and saved > 0 else None),
             ("kernels", kernel_figure(graph) if graph is not None else None),
             ("launches", launch_figure(graph) if graph is not None else None),
-            ("temporaries", _bytes(memory.temporaries)),
-            ("arguments", _bytes(memory.arguments)),
-            ("results", _bytes(memory.outputs)),
-            ("results in donated buffers", _bytes(memory.aliased) if memory.aliased else None),
-            ("peak", _bytes(memory.peak)),
-            ("equations", str(first.equations) if first.equations else None),
+            *((name, size(amount)) for name, amount in memory.items() if amount >= 0),
+            ("equations", str(first.equations or "")),
         ]
     )
-
-
-def _separated(parts: Iterable[Markup | None]) -> list[Markup | str | None]:
-    found: list[Markup | str | None] = []
-    for part in parts:
-        found += [", called from ", part] if found else [part]
-    return found
-
-
-def _bytes(amount: int) -> str | None:
-    return size(amount) if amount >= 0 else None
-
-
-def _compilations(program: MergedProgram, processes: int) -> Markup | None:
-    listed: list[Markup] = []
-    for each in program.compilations[:_COMPILATIONS]:
-        own = each.program
-        where = f"process {each.process}: " if processes > 1 else ""
-        cached = ", from the cache" if own.is_cached else ""
-        listed.append(
-            element(
-                "li",
-                f"{where}{time(own.seconds)}{cached}",
-                why(each.reason) if each.reason is not None else " (first compile)",
-            )
-        )
-    if len(listed) == 1 and program.compilations[0].reason is None:
-        return None
-    if more := len(program.compilations) - len(listed):
-        listed.append(element("li", f"and {count(more, 'more time')}"))
-    return joined(element("h4", "Why it was compiled"), element("ol", *listed, class_="times"))
 
 
 def _arguments(program: RunProgram) -> Markup | None:
@@ -192,7 +155,7 @@ def _arguments(program: RunProgram) -> Markup | None:
         sharding = "".join(program.shardings[index : index + 1])
         about = "; ".join(filter(None, (weak, sharding)))
         shown.append((name or f"argument {index}", type_.removesuffix("*"), about))
-    shown += [(name, value, "static") for name, value in program.static.items()]
+    shown += [(name, value, "static") for name, value in program.static]
     if not shown:
         return None
     rows = ((element("code", name), element("code", type_), about) for name, type_, about in shown)

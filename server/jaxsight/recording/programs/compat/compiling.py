@@ -28,18 +28,20 @@ from typing import Any, Protocol
 
 import jax
 
+from jaxsight.wire.messages.compiling import Memory
+
 _TRANSFORMED = ("jax._src.interpreters.ad", "jax._src.interpreters.batching")
 """Modules that evaluate a function's derivative or batch outside of `jit`."""
 
-MEMORY = {
-    "temporaries": "temp_size_in_bytes",
-    "arguments": "argument_size_in_bytes",
-    "outputs": "output_size_in_bytes",
-    "aliased": "alias_size_in_bytes",
-    "code": "generated_code_size_in_bytes",
-    "peak": "peak_memory_in_bytes",
-}
-"""Figures of XLA's memory analysis, in bytes, by our names."""
+_MEMORY = (
+    "temp_size_in_bytes",
+    "argument_size_in_bytes",
+    "output_size_in_bytes",
+    "alias_size_in_bytes",
+    "generated_code_size_in_bytes",
+    "peak_memory_in_bytes",
+)
+"""Figures of XLA's memory analysis, in the order in which `Memory` has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,23 +172,18 @@ def optimized_hlo(executable: Any) -> str:
     return str(modules[0].to_string()) if modules else ""
 
 
-def memory(executable: Any) -> dict[str, int]:
-    """Return the figures of XLA's memory analysis, in bytes; those that it has."""
+def memory(executable: Any) -> Memory:
+    """Return the figures of XLA's memory analysis; those that it has."""
     stats = executable.get_compiled_memory_stats()
-    return {
-        ours: int(getattr(stats, name)) for ours, name in MEMORY.items() if hasattr(stats, name)
-    }
+    figures: list[Any] = [int(getattr(stats, name, -1)) for name in _MEMORY]
+    return Memory(*figures)
 
 
-def devices(backend: Any, executable: Any) -> dict[str, object]:
-    """Return the platform of a program, and the devices of it that are in this process."""
+def devices(backend: Any, executable: Any) -> tuple[str, str, int, int]:
+    """Return the platform of a program, its devices in this process, and the process's index."""
     own = executable.local_devices()
-    return {
-        "platform": str(backend.platform),
-        "device": str(own[0].device_kind) if own else "",
-        "devices": len(own),
-        "rank": int(backend.process_index()),
-    }
+    kind = str(own[0].device_kind) if own else ""
+    return str(backend.platform), kind, len(own), int(backend.process_index())
 
 
 def call(frame: FrameType | None) -> JitCall | None:
@@ -226,9 +223,9 @@ def _is_jax(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).startswith("jax.")
 
 
-def context() -> dict[str, str]:
+def context() -> tuple[tuple[str, str], ...]:
     """Return the settings of JAX that decide what a trace is, as they are in this thread."""
-    return {name: str(getattr(jax.config, name, "")) for name in _CONTEXT}
+    return tuple((name, str(getattr(jax.config, name, ""))) for name in _CONTEXT)
 
 
 _CONTEXT = (
