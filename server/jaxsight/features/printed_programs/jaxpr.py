@@ -113,13 +113,13 @@ class _Reader:
         block = PrintedBlock(start, parent=parent)
         parent.blocks.append(block)
         if outer is None:
-            block.key, block.is_entry = FUNCTION, True
+            block.key = FUNCTION
             self.program.add(block)
         if outer is not None and outer.statement is not None:
             block.name = self._part(outer)
             outer.statement.blocks.append(block)
-            if outer.statement.name and len(outer.statement.blocks) == 1:
-                block.key, block.name_start = outer.statement.calls[0]
+            if outer.statement.called is not None and len(outer.statement.blocks) == 1:
+                block.key, block.name_start = outer.statement.called
                 self.program.add(block)
         self.levels.append(_Level(block))
 
@@ -141,8 +141,6 @@ class _Reader:
         level.brackets.clear()
         if (statement := level.statement) is not None:
             statement.end = max(self.last, statement.start)
-            if statement.operands:
-                statement.operands_end = statement.end
             level.statement = None
 
     def _take(self, level: _Level, match: re.Match[str]) -> None:
@@ -167,9 +165,8 @@ class _Reader:
             level.parameter = match[0][:-1]
             value = _VALUE.match(self.text, match.end()) if match[0] == "name=" else None
             if value is not None and (statement := level.statement) is not None:
-                key, statement.name = function_key(value[0]), value[0]
-                statement.calls.append((key, value.start()))
-                self.program.places[key].append(value.start())
+                statement.called = function_key(value[0]), value.start()
+                self.program.places[statement.called[0]].append(value.start())
 
     def _mark(self, level: _Level, mark: str, end: int) -> None:
         brackets = level.brackets
@@ -212,9 +209,6 @@ class _Reader:
         kind = match.lastgroup
         if kind == "word" and self._ends(level, match):
             return
-        statement = level.statement
-        if statement is not None and not statement.operands:
-            statement.operands = match.start()
         if kind == "word" and match[0] in level.block.defined:
             self.program.places[match[0]].append(match.start())
 

@@ -33,22 +33,16 @@ The outermost jaxpr, which has no name, has this as its key.
 
 @dataclass(slots=True, eq=False)
 class PrintedStatement:
-    """An equation, operation or instruction, from `start` to `end`.
-
-    `operation` is at `operation_start`; its operands are between `operands` and `operands_end`.
-    """
+    """An equation, operation or instruction, from `start` to `end`."""
 
     start: int
     end: int = 0
     operation: str = ""
     operation_start: int = 0
-    operands: int = 0
-    operands_end: int = 0
-    name: str = ""
-    """The name of what a call calls, in a jaxpr: `name=dense`."""
+    called: tuple[str, int] | None = None
+    """The key of what a call in a jaxpr calls, and the offset of its name: `name=dense`."""
     blocks: list[PrintedBlock] = field(default_factory=list)
-    calls: list[tuple[str, int]] = field(default_factory=list)
-    """Keys of the functions that it calls, each with its offset."""
+    """The inner jaxprs of an equation."""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +63,6 @@ class PrintedBlock:
     sees_outside: bool = False
     """Whether names of the block around it are visible."""
     is_function: bool = False
-    is_entry: bool = False
     statements: list[PrintedStatement] = field(default_factory=list)
     blocks: list[PrintedBlock] = field(default_factory=list)
     """The blocks directly inside, in order, also those of its statements."""
