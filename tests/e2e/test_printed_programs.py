@@ -125,7 +125,7 @@ async def test_features_are_registered_for_our_documents_only(
         if "documentSelector" in (registration.register_options or {})
     }
     assert {"scheme": "jaxsight-hlo"} in selectors["textDocument/definition"]
-    for method in ("definition", "references", "semanticTokens"):
+    for method in ("definition", "references"):
         languages = {entry.get("language") for entry in selectors[f"textDocument/{method}"]}
         assert languages == {None, "jaxpr", "stablehlo", "hlo", "kernels"}
 
@@ -181,34 +181,6 @@ async def test_references_and_highlights_respect_regions(vscode: Editor, source:
         types.DocumentHighlightKind.Read,
     ]
     assert len({stablehlo.text_of(at.range) for at in references}) == 1
-
-
-async def test_words_have_kinds_in_programs_and_none_in_python(
-    vscode: Editor, source: Shown
-) -> None:
-    hlo = await show(vscode, source, "hlo")
-    legend = next(
-        registration.register_options["legend"]["tokenTypes"]
-        for sent in await vscode.receive(types.CLIENT_REGISTER_CAPABILITY)
-        for registration in sent.registrations
-        if registration.method == "textDocument/semanticTokens"
-    )
-    answer = await vscode.text_document_semantic_tokens_full_async(
-        types.SemanticTokensParams(on(hlo.uri))
-    )
-    assert answer is not None
-    kinds: dict[str, set[str]] = {}
-    line = column = 0
-    for index in range(0, len(answer.data), 5):
-        down, right, length, kind, _ = answer.data[index : index + 5]
-        line, column = line + down, right + (0 if down else column)
-        kinds.setdefault(legend[kind], set()).add(hlo.lines[line][column : column + length])
-    assert {"ENTRY", "ROOT", "HloModule"} <= kinds["keyword"]
-    assert "f32[4,8]{1,0}" in kinds["type"]
-    assert {"fusion", "parameter"} <= kinds["function"]
-    assert "calls" in kinds["property"]
-    params = types.SemanticTokensParams(on(source.uri))
-    assert await vscode.text_document_semantic_tokens_full_async(params) is None
 
 
 async def test_operations_are_explained_where_the_mouse_is(vscode: Editor, source: Shown) -> None:

@@ -21,7 +21,6 @@ from jaxsight.features.explained_operations.table import (
     operations,
     similar,
 )
-from jaxsight.features.printed_programs.editor_views import tokens
 from jaxsight.features.printed_programs.program import HLO, JAXPR, STABLEHLO
 from jaxsight.features.printed_programs.read import read
 from jaxsight.tracer.programs.jaxpr_text import whole
@@ -147,15 +146,17 @@ def _text(language: str) -> str:
 def test_all_operations_of_a_printed_program_are_explained_where_they_are(language: str) -> None:
     program = read(language, _text(language))
     seen = set()
-    for token in tokens(program, 0, len(program.lines)):
-        if not token.is_primitive:
-            continue
-        found = explained_at(program, token.start)
-        assert found is not None, program.text[token.start : token.end]
-        operation, start, end = found
-        assert (start, end) == (token.start, token.end)
-        assert explained_at(program, token.end) == found
-        seen.add(operation.name)
+    waiting = [program.root]
+    while waiting:
+        block = waiting.pop()
+        waiting += block.blocks
+        for statement in block.statements:
+            found = explained_at(program, statement.operation_start + 1)
+            assert found is not None, statement.operation
+            operation, start, end = found
+            assert program.text[start:end] == statement.operation
+            assert explained_at(program, end) == found
+            seen.add(operation.name)
     assert len(seen) > 15
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from jax.extend.core import Literal
 
 from jaxsight.features.printed_programs import editor_views
-from jaxsight.features.printed_programs.editor_views import tokens
 from jaxsight.features.printed_programs.program import (
     FUNCTION,
     LANGUAGES,
@@ -187,8 +186,5 @@ def test_any_text_is_read_and_every_answer_lies_in_it(text: str, data: st.DataOb
         assert 0 <= program.offset(program.position(offset)) <= len(text)
         spans, _ = editor_views.occurrences(program, offset)
         assert all(0 <= start < end <= len(text) for start, end in spans)
-        last = 0
-        for token in tokens(program, 0, len(program.lines)):
-            assert last <= token.start < token.end
-            assert program.line(token.start) == program.line(token.end)
-            last = token.end
+        statement = program.statement_at(offset)
+        assert statement is None or statement.start <= offset <= statement.end

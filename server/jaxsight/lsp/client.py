@@ -13,7 +13,6 @@ REGISTERED = (
     types.TEXT_DOCUMENT_REFERENCES,
     types.TEXT_DOCUMENT_IMPLEMENTATION,
     types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT,
-    "textDocument/semanticTokens",
 )
 """Methods that are registered for some documents only, if the client can do that."""
 

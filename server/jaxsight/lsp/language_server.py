@@ -237,7 +237,7 @@ class JaxsightServer(LanguageServer):
         """Called with each message; lets background work wait once there is a session."""
         self.exit_code: int | None = None
         """Set once no more messages are read; requests in progress are dropped."""
-        for module in (in_text, code_actions, workspace, registration):
+        for module in (in_text, code_actions, workspace):
             module.register(context)
         context.serve(types.TEXT_DOCUMENT_HOVER, partial(hover.answer, context, diagnostics))
         sync = DocumentSync(context, diagnostics, documents)

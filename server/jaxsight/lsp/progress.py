@@ -52,7 +52,7 @@ class ProgressBars:
             del self._open[event.key]
 
     async def _run(self, title: str, steps: asyncio.Queue[Progress]) -> None:
-        async with shown_bar(self._context, title, cancellable=False) as bar:
+        async with progress_bar(self._context, title, cancellable=False) as bar:
             while not (step := await steps.get()).done:
                 bar.report(step.detail)
 
@@ -98,7 +98,7 @@ class CancellableBar:
 
 
 @asynccontextmanager
-async def shown_bar(
+async def progress_bar(
     context: ClientContext, title: str, *, cancellable: bool = True
 ) -> AsyncIterator[CancellableBar]:
     """Show a progress bar, if the client shows progress."""

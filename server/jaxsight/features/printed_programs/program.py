@@ -139,15 +139,11 @@ class PrintedProgram:
                 return block
             block = block.blocks[index]
 
-    def statements_at(self, offset: int) -> Iterator[tuple[PrintedBlock, PrintedStatement | None]]:
-        """Yield the blocks around an offset, innermost first, each with its statement there."""
-        block: PrintedBlock | None = self.block_at(offset)
-        while block is not None:
-            index = bisect_right(block.statements, offset, key=attrgetter("start")) - 1
-            statement = block.statements[index] if index >= 0 else None
-            inside = statement is not None and offset <= statement.end
-            yield block, statement if inside else None
-            block = block.parent
+    def statement_at(self, offset: int) -> PrintedStatement | None:
+        """Return the innermost statement around an offset."""
+        statements = self.block_at(offset).statements
+        index = bisect_right(statements, offset, key=attrgetter("start")) - 1
+        return statements[index] if index >= 0 and offset <= statements[index].end else None
 
     def word(self, offset: int) -> tuple[int, int]:
         """Return start and end of the word around an offset; both are `offset` if there is none."""
@@ -202,17 +198,6 @@ class PrintedProgram:
             defined = self.definition(key, offset)
             if defined is not None and defined[0] is block:
                 yield offset
-
-    @cached_property
-    def definitions(self) -> frozenset[int]:
-        """The offsets at which names are defined."""
-        starts = {function.name_start for function in self.functions.values()}
-        waiting = [self.root]
-        while waiting:
-            block = waiting.pop()
-            starts.update(block.defined.values())
-            waiting += block.blocks
-        return frozenset(starts)
 
     @cached_property
     def by_path(self) -> dict[str, PrintedBlock]:
