@@ -69,14 +69,14 @@ def test_a_jaxpr_has_the_equations_and_variables_that_jax_says(number: int) -> N
     jaxpr = jax.make_jaxpr(drawn.function)(*drawn.args)
     program = read("jaxpr", whole(0, jaxpr).text)
     check_names(program)
-    check_jaxpr(open_jaxpr(jaxpr), program.root.blocks[0], "", program)
+    check_jaxpr(open_jaxpr(jaxpr), program.root.blocks[0], program)
 
 
-def check_jaxpr(jaxpr: Jaxpr, block: PrintedBlock, path: str, program: PrintedProgram) -> None:
+def check_jaxpr(jaxpr: Jaxpr, block: PrintedBlock, program: PrintedProgram) -> None:
     assert [equation.primitive.name for equation in jaxpr.eqns] == [
         statement.operation for statement in block.statements
     ]
-    for index, (equation, statement) in enumerate(zip(jaxpr.eqns, block.statements, strict=True)):
+    for equation, statement in zip(jaxpr.eqns, block.statements, strict=True):
         used = [
             name
             for name in block.defined
@@ -84,18 +84,14 @@ def check_jaxpr(jaxpr: Jaxpr, block: PrintedBlock, path: str, program: PrintedPr
             if block.defined[name] < statement.operation_start < at < statement.end
         ]
         assert len(used) == sum(not isinstance(var, Literal) for var in equation.invars)
-        for part in inner_jaxprs(equation):
-            place = f"{path}{index}/{part.name}"
-            if place in program.by_path:
-                check_jaxpr(part.jaxpr, program.by_path[place], f"{place}/", program)
-            else:
-                references = [
-                    target
-                    for start, end, target in program.repeated
-                    if statement.start < start and end < statement.end
-                ]
-                assert references
-                assert all(target in program.by_path for target in references)
+        inside = [inner for inner in block.blocks if statement.start < inner.start < statement.end]
+        # Parameters are printed in the order of their names.
+        parts = [p.jaxpr for p in sorted(inner_jaxprs(equation), key=lambda part: part.name)]
+        repeated = program.text.count(" as in ", statement.start, statement.end)
+        assert len(parts) - repeated <= len(inside) <= len(parts)
+        if len(inside) == len(parts):
+            for part, inner in zip(parts, inside, strict=True):
+                check_jaxpr(part, inner, program)
 
 
 @settings(max_examples=15, deadline=None)

@@ -15,10 +15,6 @@ def definition(program: PrintedProgram, offset: int) -> Span | None:
 
     `None` if there is no use: neither at the definition itself nor anywhere else.
     """
-    for start, end, path in program.repeated:
-        if start <= offset <= end:
-            block = program.by_path.get(path)
-            return (block.start, block.start + 1) if block is not None else None
     if (named := program.key_at(offset)) is None:
         return None
     key, start, _ = named

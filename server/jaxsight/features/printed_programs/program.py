@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from operator import attrgetter
 
 from jaxsight.source.text import Position, Range
@@ -41,16 +40,13 @@ class PrintedStatement:
     operation_start: int = 0
     called: tuple[str, int] | None = None
     """The key of what a call in a jaxpr calls, and the offset of its name: `name=dense`."""
-    blocks: list[PrintedBlock] = field(default_factory=list)
-    """The inner jaxprs of an equation."""
 
 
 @dataclass(slots=True, eq=False)
 class PrintedBlock:
     """A part of a program with names of its own: a jaxpr, function, region or computation.
 
-    `name` is at `name_start`; it is empty, or a part of a path (`body`), without a place of its
-    own (-1).
+    `name` is at `name_start`, or empty (-1).
     """
 
     start: int
@@ -83,8 +79,6 @@ class PrintedProgram:
     """
     functions: dict[str, PrintedBlock] = field(default_factory=dict)
     """Functions by key; symbols without a block are in `root.defined`."""
-    repeated: list[tuple[int, int, str]] = field(default_factory=list)
-    """Start and end of a jaxpr that is not printed again, and the path of the one that is."""
 
     def __post_init__(self) -> None:
         text = self.text
@@ -198,19 +192,6 @@ class PrintedProgram:
             defined = self.definition(key, offset)
             if defined is not None and defined[0] is block:
                 yield offset
-
-    @cached_property
-    def by_path(self) -> dict[str, PrintedBlock]:
-        """The inner jaxprs of a jaxpr, by their paths (`3/body`)."""
-        found: dict[str, PrintedBlock] = {}
-        waiting = [("", block) for block in self.root.blocks]
-        while waiting:
-            path, block = waiting.pop()
-            for index, statement in enumerate(block.statements):
-                for inner in statement.blocks:
-                    found[f"{path}{index}/{inner.name}"] = inner
-                    waiting.append((f"{path}{index}/{inner.name}/", inner))
-        return found
 
 
 def function_key(word: str) -> str:
