@@ -160,6 +160,14 @@ def test_all_operations_of_a_printed_program_are_explained_where_they_are(langua
     assert len(seen) > 15
 
 
+_AROUND = {
+    JAXPR: "{ lambda ; a:f32[8]. let\n    …\n  in (c,) }",
+    STABLEHLO: "…",
+    HLO: "HloModule m\n\nENTRY e (b: f32[8]) -> f32[8] {\n…\n}\n",
+}
+"""A program around a line."""
+
+
 @pytest.mark.parametrize(
     ("language", "line", "name"),
     [
@@ -186,8 +194,8 @@ def test_all_operations_of_a_printed_program_are_explained_where_they_are(langua
     ],
 )
 def test_the_name_under_the_cursor_is_explained(language: str, line: str, name: str | None) -> None:
-    text = line.replace("|", "")
-    found = explained_at(read(language, text), line.index("|"))
+    marked = line if line.startswith("{") else _AROUND[language].replace("…", line)
+    found = explained_at(read(language, marked.replace("|", "")), marked.index("|"))
     assert (found[0].name if found else None) == name
 
 
