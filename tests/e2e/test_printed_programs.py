@@ -118,7 +118,6 @@ async def test_features_are_registered_for_our_documents_only(
 ) -> None:
     capabilities = vscode.server_capabilities
     assert capabilities.definition_provider is None
-    assert capabilities.document_symbol_provider is None
     (sent,) = await vscode.receive(types.CLIENT_REGISTER_CAPABILITY)
     selectors = {
         registration.method: registration.register_options["documentSelector"]
@@ -126,7 +125,7 @@ async def test_features_are_registered_for_our_documents_only(
         if "documentSelector" in (registration.register_options or {})
     }
     assert {"scheme": "jaxsight-hlo"} in selectors["textDocument/definition"]
-    for method in ("definition", "references", "documentSymbol", "semanticTokens"):
+    for method in ("definition", "references"):
         languages = {entry.get("language") for entry in selectors[f"textDocument/{method}"]}
         assert languages == {None, "jaxpr", "stablehlo", "hlo", "kernels"}
 
@@ -182,136 +181,6 @@ async def test_references_and_highlights_respect_regions(vscode: Editor, source:
         types.DocumentHighlightKind.Read,
     ]
     assert len({stablehlo.text_of(at.range) for at in references}) == 1
-
-
-async def test_outline_begins_with_the_entry_and_blocks_fold(vscode: Editor, source: Shown) -> None:
-    hlo, jaxpr = [await show(vscode, source, kind) for kind in ("hlo", "jaxpr")]
-    first, *others = await symbols(vscode, hlo)
-    assert first.detail == "entry"
-    assert any(child.detail in ("fusion", "call", "while") for child in first.children or ())
-    assert {symbol.kind for symbol in others} == {types.SymbolKind.Function}
-    outline = await symbols(vscode, jaxpr)
-    assert [symbol.name for symbol in outline] == ["scan", "dense", "dense"]
-    assert [child.name for child in outline[1].children or ()] == ["custom_jvp_call"]
-    for document in (hlo, jaxpr):
-        folds = await vscode.text_document_folding_range_async(
-            types.FoldingRangeParams(on(document.uri))
-        )
-        starts = {document.lines[fold.start_line].strip()[-1] for fold in folds or ()}
-        assert starts <= set("{[t(")
-        assert len(folds or ()) >= 3
-
-
-async def symbols(editor: Editor, document: Shown) -> list[types.DocumentSymbol]:
-    params = types.DocumentSymbolParams(on(document.uri))
-    answer = await editor.text_document_document_symbol_async(params)
-    return [symbol for symbol in answer or () if isinstance(symbol, types.DocumentSymbol)]
-
-
-async def test_selection_grows_from_the_word_to_the_document(vscode: Editor, source: Shown) -> None:
-    jaxpr = await show(vscode, source, "jaxpr")
-    place = jaxpr.place("reduce_sum[axes=(0,)] |")
-    (selection,) = (
-        await vscode.text_document_selection_range_async(
-            types.SelectionRangeParams(place.text_document, [place.position])
-        )
-        or ()
-    )
-    texts = []
-    current: types.SelectionRange | None = selection
-    while current is not None:
-        texts.append(current.range)
-        current = current.parent
-    assert jaxpr.text_of(texts[1]).endswith(f"] {jaxpr.text_of(texts[0])}")
-    assert jaxpr.lines[texts[2].start.line][texts[2].start.character] == "{"
-    assert texts[-1].start == types.Position(0, 0)
-
-
-async def test_words_have_kinds_in_programs_and_none_in_python(
-    vscode: Editor, source: Shown
-) -> None:
-    hlo = await show(vscode, source, "hlo")
-    legend = next(
-        registration.register_options["legend"]["tokenTypes"]
-        for sent in await vscode.receive(types.CLIENT_REGISTER_CAPABILITY)
-        for registration in sent.registrations
-        if registration.method == "textDocument/semanticTokens"
-    )
-    answer = await vscode.text_document_semantic_tokens_full_async(
-        types.SemanticTokensParams(on(hlo.uri))
-    )
-    assert answer is not None
-    kinds: dict[str, set[str]] = {}
-    line = column = 0
-    for index in range(0, len(answer.data), 5):
-        down, right, length, kind, _ = answer.data[index : index + 5]
-        line, column = line + down, right + (0 if down else column)
-        kinds.setdefault(legend[kind], set()).add(hlo.lines[line][column : column + length])
-    assert {"ENTRY", "ROOT", "HloModule"} <= kinds["keyword"]
-    assert "f32[4,8]{1,0}" in kinds["type"]
-    assert {"fusion", "parameter"} <= kinds["function"]
-    assert "calls" in kinds["property"]
-    params = types.SemanticTokensParams(on(source.uri))
-    assert await vscode.text_document_semantic_tokens_full_async(params) is None
-
-
-async def prepared(document: Shown, marked: str) -> types.CallHierarchyItem:
-    place = document.place(marked)
-    params = types.CallHierarchyPrepareParams(place.text_document, place.position)
-    (item,) = await document.editor.text_document_prepare_call_hierarchy_async(params) or ()
-    return item
-
-
-async def incoming(document: Shown, item: types.CallHierarchyItem) -> dict[str, list[str]]:
-    """Return the texts of the calls of a function, by caller."""
-    params = types.CallHierarchyIncomingCallsParams(item)
-    calls = await document.editor.call_hierarchy_incoming_calls_async(params)
-    return {
-        call.from_.name: [document.text_of(range) for range in call.from_ranges]
-        for call in calls or ()
-    }
-
-
-async def outgoing(document: Shown, item: types.CallHierarchyItem) -> dict[str, list[str]]:
-    """Return the texts of the calls in a function, by callee."""
-    params = types.CallHierarchyOutgoingCallsParams(item)
-    calls = await document.editor.call_hierarchy_outgoing_calls_async(params)
-    return {
-        call.to.name: [document.text_of(range) for range in call.from_ranges]
-        for call in calls or ()
-    }
-
-
-async def test_calls_of_traced_functions_are_those_of_the_trace(
-    vscode: Editor, source: Shown
-) -> None:
-    loss = await prepared(source, "def lo|ss")
-    assert await outgoing(source, loss) == {"step": ["step"], "block": ["block"]}
-    dense = await prepared(source, "x = de|nse")
-    assert await incoming(source, dense) == {"block": ["dense"]}
-    block = await prepared(source, "def bl|ock")
-    assert set(await incoming(source, block)) == {"loss"}
-    place = source.place("def un|used")
-    params = types.CallHierarchyPrepareParams(place.text_document, place.position)
-    assert await vscode.text_document_prepare_call_hierarchy_async(params) is None
-
-
-async def test_calls_in_programs_are_those_of_functions_and_computations(
-    vscode: Editor, source: Shown
-) -> None:
-    jaxpr, stablehlo, hlo = [
-        await show(vscode, source, kind) for kind in ("jaxpr", "stablehlo", "hlo")
-    ]
-    dense = await prepared(jaxpr, "name=de|nse")
-    assert await incoming(jaxpr, dense) == {"loss": ["dense", "dense"]}
-    assert set(await outgoing(jaxpr, dense)) == {"relu"}
-    main = await prepared(stablehlo, "@ma|in")
-    assert (await outgoing(stablehlo, main))["@dense"] == ["@dense", "@dense"]
-    entry = await prepared(hlo, "ENTRY |%")
-    called = await outgoing(hlo, entry)
-    assert len(called) > 2
-    for name, texts in called.items():
-        assert set(texts) == {name}
 
 
 async def test_operations_are_explained_where_the_mouse_is(vscode: Editor, source: Shown) -> None:

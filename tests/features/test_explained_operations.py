@@ -21,7 +21,6 @@ from jaxsight.features.explained_operations.table import (
     operations,
     similar,
 )
-from jaxsight.features.printed_programs.editor_views import tokens
 from jaxsight.features.printed_programs.program import HLO, JAXPR, STABLEHLO
 from jaxsight.features.printed_programs.read import read
 from jaxsight.tracer.programs.jaxpr_text import whole
@@ -147,16 +146,26 @@ def _text(language: str) -> str:
 def test_all_operations_of_a_printed_program_are_explained_where_they_are(language: str) -> None:
     program = read(language, _text(language))
     seen = set()
-    for token in tokens(program, 0, len(program.lines)):
-        if not token.is_primitive:
-            continue
-        found = explained_at(program, token.start)
-        assert found is not None, program.text[token.start : token.end]
-        operation, start, end = found
-        assert (start, end) == (token.start, token.end)
-        assert explained_at(program, token.end) == found
-        seen.add(operation.name)
+    waiting = [program.root]
+    while waiting:
+        block = waiting.pop()
+        waiting += block.blocks
+        for statement in block.statements:
+            found = explained_at(program, statement.operation_start + 1)
+            assert found is not None, statement.operation
+            operation, start, end = found
+            assert program.text[start:end] == statement.operation
+            assert explained_at(program, end) == found
+            seen.add(operation.name)
     assert len(seen) > 15
+
+
+_AROUND = {
+    JAXPR: "{ lambda ; a:f32[8]. let\n    …\n  in (c,) }",
+    STABLEHLO: "…",
+    HLO: "HloModule m\n\nENTRY e (b: f32[8]) -> f32[8] {\n…\n}\n",
+}
+"""A program around a line."""
 
 
 @pytest.mark.parametrize(
@@ -185,8 +194,8 @@ def test_all_operations_of_a_printed_program_are_explained_where_they_are(langua
     ],
 )
 def test_the_name_under_the_cursor_is_explained(language: str, line: str, name: str | None) -> None:
-    text = line.replace("|", "")
-    found = explained_at(read(language, text), line.index("|"))
+    marked = line if line.startswith("{") else _AROUND[language].replace("…", line)
+    found = explained_at(read(language, marked.replace("|", "")), marked.index("|"))
     assert (found[0].name if found else None) == name
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from jaxsight.lsp.loop_watch import LoopWatch, Turn
 from jaxsight.session import Session
 from jaxsight.source import limits
 from jaxsight.source.module import Module
 from jaxsight.source.text import Position
+from tools.perf.loop_watch import LoopWatch, Turn
 
 EXAMPLE = '    """\n    Example inputs:\n        x: f32[3]\n    """\n'
 SMALL = f"def small(x):\n{EXAMPLE}    return x\n"

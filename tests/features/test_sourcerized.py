@@ -274,15 +274,6 @@ async def test_second_insertion_has_names_of_its_own_and_no_second_import(
     assert run(twice, "loss_jax_2")(*inputs) == run(changed, "loss")(*inputs)
 
 
-async def test_second_insertion_shares_what_is_the_same(session: Session, path: str) -> None:
-    once = edited(MODEL, await session.resolve(path, "loss"))
-    session.change(path, once)
-    twice = edited(once, await session.resolve(path, "loss"))
-    assert twice.count("_CONSTANT = ") == 1
-    inputs = {"w": jnp.arange(8.0)}, jnp.ones((3, 8))
-    assert run(twice, "loss_jax_2")(*inputs) == run(MODEL, "loss")(*inputs)
-
-
 async def test_method_is_put_below_its_class(session: Session, path: str) -> None:
     text = edited(MODEL, await session.resolve(path, "Model.__call__"))
     assert "        return x + 1\n\n\ndef Model_call_jax(self, x):\n" in text
@@ -351,9 +342,7 @@ def both(x):
 """
 
 
-async def test_helper_that_reads_another_constant_is_not_shared(
-    session: Session, path: str
-) -> None:
+async def test_a_second_insertion_has_constants_of_its_own(session: Session, path: str) -> None:
     session.change(path, TABLE)
     once = edited(TABLE, await session.resolve(path, "both"))
     assert "_CONSTANT = " in once

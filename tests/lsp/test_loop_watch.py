@@ -1,14 +1,12 @@
-"""The watchdog of the event loop: what it measures, whom it names, and how often it speaks."""
+"""The watchdog of the event loop: what it measures, and whom it names."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 
-import pytest
-
-from jaxsight.lsp.loop_watch import LoopWatch, SlowTurns, Turn
 from jaxsight.source.module import Module
+from tools.perf.loop_watch import LoopWatch, Turn
 
 STATEMENTS = "".join(f"def f{n}(x):\n    return x + {n}\n" for n in range(3_000))
 
@@ -47,14 +45,3 @@ def test_the_loop_of_a_server_serves_processes_and_threads_as_any_other() -> Non
         assert await asyncio.to_thread(len, "abc") == 3
 
     assert watched(work(), 10.0) == []
-
-
-def test_long_turns_are_logged_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
-    turn = Turn(0.25, ("source.module.parse", "engine.session.open"))
-    starting, log = SlowTurns(), SlowTurns(start=0)
-    for _ in range(3):
-        starting(turn)
-        log(turn)
-    assert [record.getMessage() for record in caplog.records] == [
-        "the event loop was busy for 250 ms in source.module.parse < engine.session.open"
-    ]

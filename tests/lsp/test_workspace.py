@@ -213,7 +213,7 @@ async def test_changes_on_disk_are_watched_and_told(client: Client, session: Fak
         "workspace/didChangeConfiguration",
         "workspace/didChangeWatchedFiles",
     }
-    assert "textDocument/foldingRange" in of_programs
+    assert "textDocument/definition" in of_programs
     changes = [{"uri": "file:///home/user/a%20b.py", "type": 2}]
     client.notify("workspace/didChangeWatchedFiles", {"changes": changes})
     await client.settled()

@@ -12,7 +12,7 @@ from typing import Any
 from tools.perf.editor import BenchError, Editor
 from tools.perf.measures import Figure, Goal
 
-WATCHED = [sys.executable, str(Path(__file__).with_name("watched_server.py"))]
+WATCHED = [sys.executable, "-m", "tools.perf.watched_server"]
 PATIENCE = 30.0
 """Seconds that the server may take to answer about another file; when it takes longer, its turn
 counts as this.

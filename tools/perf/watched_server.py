@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from jaxsight.lsp import server
-from jaxsight.lsp.loop_watch import LoopWatch, Turn
+from tools.perf.loop_watch import LoopWatch, Turn
 
 LEAST = 0.002
 """Seconds from which a turn is written down."""
@@ -20,7 +20,7 @@ def main() -> None:
         def write(turn: Turn) -> None:
             print(f"{turn.seconds * 1000:.1f} {' < '.join(turn.where[:3])}", file=file)
 
-        server.main([], watch=LoopWatch(write, LEAST))
+        server.main([], loop_factory=LoopWatch(write, LEAST).loop)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ import jaxlib
 from jaxsight import sourcerize
 from jaxsight.features.explained_operations.table import ExplainedOperation, explained_at
 from jaxsight.features.model import VirtualText
-from jaxsight.features.printed_programs.editor_views import tokens
 from jaxsight.features.printed_programs.program import LANGUAGES
 from jaxsight.features.printed_programs.read import read
 from jaxsight.session import Session
@@ -174,8 +173,8 @@ def _new(forms: Forms, explained: set[str]) -> dict[str, list[ExplainedOperation
         if language not in LANGUAGES:
             continue
         program = read(language, form.text)
-        for token in tokens(program, 0, len(program.lines)):
-            at = explained_at(program, token.start)
+        for word in re.finditer(r"[\w.\-]+", form.text):
+            at = explained_at(program, word.start())
             if at is not None and at[0].link not in explained:
                 explained.add(at[0].link)
                 found[at[0].explanation].append(at[0])

@@ -6,7 +6,7 @@ local lit = vim.api.nvim_create_namespace('jaxsight.lit')
 local FILETYPES = { jaxpr = 'jaxpr', stablehlo = 'mlir', hlo = 'hlo', lax = 'python', pretty = 'python' }
 local SHOW = 'jaxsight.show'
 local OPEN_PROFILE = 'jaxsight.openProfile'
--- Kinds of documents that the server reads: definitions, references, outline, folds and colours of their names.
+-- Kinds of documents that the server reads: definitions and references of their names.
 local PROGRAMS = { jaxpr = true, stablehlo = true, hlo = true }
 
 -- By buffer: { client, uri, kind, arguments, links }.

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.compiler.compat import with_jax, xla
-from jaxsight.compiler.devices import Prepared
 from jaxsight.hlo.shapes import dtype, sizes
 from jaxsight.hlo.text import aliases
 from jaxsight.measuring.arguments import repeated_numbers
@@ -27,28 +26,27 @@ from jaxsight_source.jaxprs.arguments import SMALL, drawn_array
 
 
 def run(
-    request: Compile, program: bytes, prepared: Prepared, graph: Graph, limits: MeasuringLimits
+    request: Compile, program: bytes, devices: xla.Devices, graph: Graph, limits: MeasuringLimits
 ) -> Measured:
     """Compile a portable artifact once more, and return what its runs take.
 
     Args:
         request: the request.
         program: its artifact.
-        prepared: the devices; only the first one runs.
+        devices: those of the target; only the first one runs.
         graph: the kernels of the program, whose parameters are its arguments.
         limits: what ends the runs.
 
     Raises:
         Refused: the program cannot be run here.
     """
-    if prepared.devices.distribution.devices > 1:
+    if devices.distribution.devices > 1:
         raise xla.NotCompilable(
             "target", "programs for several devices are not run on another machine"
         )
-    platform = prepared.devices.platform
-    devices = replace(prepared.devices, devices=with_jax.devices(platform, 1), toolchain=with_jax)
-    [device] = devices.devices
-    make = partial(_program, request, program, replace(prepared, devices=devices), graph, device)
+    [device] = here = with_jax.devices(devices.platform, 1)
+    devices = replace(devices, devices=here, toolchain=with_jax)
+    make = partial(_program, request, program, devices, graph, device)
     try:
         return measured([make], limits, lambda stage, detail: None, request.id, device)
     except xla.NotCompilable:
@@ -58,11 +56,11 @@ def run(
 
 
 def _program(
-    request: Compile, program: bytes, prepared: Prepared, graph: Graph, device: jax.Device
+    request: Compile, program: bytes, devices: xla.Devices, graph: Graph, device: jax.Device
 ) -> MeasuredProgram:
     begin = time.perf_counter()
-    options = {**prepared.options, **dict(request.options)}
-    executable = xla.executable(program, prepared.devices, options)
+    options = {**devices.options, **dict(request.options)}
+    executable = xla.executable(program, devices, options)
     seconds = time.perf_counter() - begin
     hlo = executable.hlo_modules()[0].to_string()
     indices, generator = dict(request.indices), np.random.default_rng(0)

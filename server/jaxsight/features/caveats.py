@@ -81,14 +81,10 @@ def lines(caveats: Sequence[SliceCaveat]) -> list[str]:
     return [*shown, f"{len(caveats) - MOST} more"] if len(caveats) > MOST else shown
 
 
-def comment_lines(caveats: Sequence[SliceCaveat], kind: DocumentKind) -> list[str]:
-    """Return these lines as comments of a virtual document of that kind."""
-    return [f"{_COMMENTS.get(kind, '#')} note: {note}" for note in lines(caveats)]
-
-
 def commented(shown: VirtualText, kind: DocumentKind) -> VirtualText:
     """Return a virtual document with its caveats as comments on top."""
-    return shown.below(comment_lines(shown.caveats, kind))
+    comment = _COMMENTS.get(kind, "#")
+    return shown.below([f"{comment} note: {note}" for note in lines(shown.caveats)])
 
 
 def record(caveats: Sequence[SliceCaveat]) -> dict[str, object]:

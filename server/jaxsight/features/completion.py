@@ -18,22 +18,17 @@ from jaxsight.examples.docstrings.sections import (
     opened,
     style_of,
 )
-from jaxsight.examples.notation.contracts import METRICS
 from jaxsight.examples.notation.parser import Expression
 from jaxsight.examples.notation.shapes import NAME as MESH
-from jaxsight.examples.notation.shapes import TYPES, MeshAxes
+from jaxsight.examples.notation.shapes import MeshAxes
 from jaxsight.examples.notation.tokens import ChunkText, Token, TokenReader
-from jaxsight.examples.notation.values import DTYPES, axes_of, names_in, short, show_size, sizes_of
+from jaxsight.examples.notation.values import DTYPES, names_in, short, show_size, sizes_of
 from jaxsight.features.model import Completion, CompletionKind
 from jaxsight.queries.engine import Engine
 from jaxsight.source.definitions import Function
 from jaxsight.source.text import Edit, Position
-from jaxsight.targets.target import names as target_names
-from jaxsight.targets.target import parse
-from jaxsight.wire.meshes import Mesh
 
-_WORD, _METRIC, _TARGET = r"\w*", r"[\w-]*", r"[^()\s]*"
-_CONTRACT = re.compile(r"Expect[ \t]*\([^()]*(?P<close>\))?")
+_BEFORE, _AFTER = re.compile(r"\w*\Z"), re.compile(r"\w*")
 _BEGUN_HEADING = re.compile(
     r"[ \t]*(?::|\.\.[ \t]+rubric::[ \t]*)?(?P<title>[A-Za-z]{2}[A-Za-z ]*)"
 )
@@ -43,7 +38,7 @@ _BEGUN_HEADING = re.compile(
 class _Cursor:
     """The cursor: `start` and `end` of the word around it, and its logical line.
 
-    `sizes` and `mesh` are those of the settings.
+    `sizes` are those of the settings.
     """
 
     source: ChunkText
@@ -53,7 +48,6 @@ class _Cursor:
     line: LogicalLine
     function: Function
     sizes: Mapping[str, int]
-    mesh: Mesh | None
 
     def propose(self, label: str, kind: CompletionKind, text: str, detail: str = "") -> Completion:
         return Completion(label, kind, Edit(self.source.range(self.start, self.end), text), detail)
@@ -84,12 +78,6 @@ class _Cursor:
         found = (each for each in read_source(source).sets if each.heading == heading)
         return next(found, DeclaredSet(self.section.name, heading))
 
-    @property
-    def sections(self) -> tuple[DeclaredSet, ...]:
-        """Sets whose sizes and mesh the set around the cursor has, and that one."""
-        own = read_docstring(self.function.docstring)
-        return (*_class_sets(self.function), *own.sets[:1], self.declared)
-
 
 async def completions(engine: Engine, path: str, position: Position) -> list[Completion]:
     """Return completions inside a section of example inputs; none elsewhere."""
@@ -98,18 +86,13 @@ async def completions(engine: Engine, path: str, position: Position) -> list[Com
     if (there := document.module.function_at(position)) is None:
         return []
     chunk, function = there
-    outside = engine.projects.of(path).outside
-    proposals = complete(function, position.up(chunk.first_line), outside.sizes, outside.mesh)
+    sizes = engine.projects.of(path).outside.sizes
+    proposals = complete(function, position.up(chunk.first_line), sizes)
     return [proposal.shifted(chunk.first_line) for proposal in proposals]
 
 
-def complete(
-    function: Function, position: Position, sizes: Mapping[str, int], mesh: Mesh | None = None
-) -> list[Completion]:
-    """Return completions at a position of the function's chunk.
-
-    `sizes` and `mesh` are those of the settings.
-    """
+def complete(function: Function, position: Position, sizes: Mapping[str, int]) -> list[Completion]:
+    """Return completions at a position of the function's chunk; `sizes` are of the settings."""
     if function.docstring is None:
         return []
     source = ChunkText(function.docstring.text, function.docstring.start)
@@ -118,11 +101,10 @@ def complete(
     sections, _ = find_sections(source)
     if (section := _section_around(source, sections, offset)) is None:
         return list(_headings(source, sections, offset))
-    start, end = _word_around(source, offset, _WORD)
+    before, after = _BEFORE.search(source.text, 0, offset), _AFTER.match(source.text, offset)
+    start, end = before.start() if before else offset, after.end() if after else offset
     line = _line_around(source, section, start)
-    if (contract := _CONTRACT.match(source.text, line.start, offset)) is not None:
-        start, end = _word_around(source, offset, _METRIC if contract["close"] else _TARGET)
-    cursor = _Cursor(source, section, start, end, line, function, sizes, mesh)
+    cursor = _Cursor(source, section, start, end, line, function, sizes)
     line_start = max(line.start, source.line_bounds(source.line_of(start))[0])
     # A comment hides the character that is appended at the cursor from the reader.
     probe = TokenReader(ChunkText(source.text[line_start:start] + "\x00"))
@@ -131,13 +113,6 @@ def complete(
             return list(_inside(cursor))
         probe.advance()
     return []
-
-
-def _word_around(source: ChunkText, offset: int, pattern: str) -> tuple[int, int]:
-    """Return the offsets of the word around an offset; a pattern has all of its letters."""
-    before = re.compile(rf"{pattern}\Z").search(source.text, 0, offset)
-    after = re.compile(pattern).match(source.text, offset)
-    return before.start() if before else offset, after.end() if after else offset
 
 
 def _section_around(source: ChunkText, sections: Sequence[Section], offset: int) -> Section | None:
@@ -188,17 +163,11 @@ def _inside(cursor: _Cursor) -> Iterator[Completion]:
             used = (name for example in declared.examples for name in _size_names(example.value))
             for name in dict.fromkeys(name for name in used if name not in defined):
                 yield cursor.propose(name, "size", f"{name}=" if cursor.ends_line else name)
-    elif words[:2] == ["Expect", "("]:
-        if ")" not in words:
-            for target in map(parse, target_names()):
-                yield cursor.propose(target.short, "keyword", target.short, target.title)
-        elif ":" in words[words.index(")") :] and words[-1] in (":", ","):
-            for metric in METRICS:
-                text = f"{metric} <= " if cursor.ends_line else metric
-                yield cursor.propose(metric, "keyword", text)
-    elif words[:2] == [MESH, ":"] and (is_free or words[3:4] == ["="]):
-        yield from _mesh_axes(cursor)
-    elif "=" in words and ":" not in words[: words.index("=")]:
+    elif (
+        words[:1] == ["Expect"]
+        or (words[:1] == [MESH] and is_free)
+        or ("=" in words and ":" not in words[: words.index("=")])
+    ):
         return
     elif ":" not in words:
         if not words or words[-1] == ",":
@@ -210,13 +179,10 @@ def _inside(cursor: _Cursor) -> Iterator[Completion]:
             contract = "Expect (h100): kernels <= 3, temp <= 4 MiB"
             yield cursor.propose("Expect", "keyword", "Expect (", contract)
     elif in_shape:
-        if _after_at(words):
-            yield from _known_axes(cursor)
-        elif words[-1] in ("[", ",", "+", "-", "*", "//", "%", "("):
+        is_axis = "@" in words[open_[-1] :] or words[open_[-1] - 1] == "@"
+        if not is_axis and words[-1] in ("[", ",", "+", "-", "*", "//", "%", "("):
             yield from _known_sizes(cursor)
     elif words[-1] in (":", ",", "(", "[", "~") and not at_dict_key:
-        if words == [MESH, ":"]:
-            yield from _mesh_axes(cursor)
         for dtype in DTYPES:
             yield cursor.propose(short(dtype), "dtype", short(dtype), dtype)
         yield cursor.propose("key<fry>", "dtype", "key<fry>", "typed PRNG keys")
@@ -245,7 +211,9 @@ def _class_sets(function: Function) -> tuple[DeclaredSet, ...]:
 
 def _known_sizes(cursor: _Cursor) -> Iterator[Completion]:
     sizes_shown = {name: f"{value} (settings)" for name, value in cursor.sizes.items()}
-    for section in cursor.sections:
+    # The set around the cursor has the sizes of those of the class, and of the first one.
+    first = read_docstring(cursor.function.docstring).sets[:1]
+    for section in (*_class_sets(cursor.function), *first, cursor.declared):
         sizes_shown |= {d.name: show_size(d.size) for d in section.sizes}
     names = [n for g in cursor.declared.examples for n in _size_names(g.value)]
     for name in dict.fromkeys((*sizes_shown, *names)):
@@ -258,49 +226,6 @@ def _size_names(value: Written) -> list[str]:
     if isinstance(value, MeshAxes):
         return [name for axis in value.axes for name in names_in(axis.size)]
     return [name for size in sizes_of(value) for name in names_in(size)]
-
-
-def _mesh_axes(cursor: _Cursor) -> Iterator[Completion]:
-    """Yield completions of a `mesh:` line: axes that arrays use, then types after a size."""
-    tokens, examples = cursor.tokens, cursor.declared.examples
-    if tokens[-1].is_(":", ","):
-        words = {token.text for token in tokens}
-        for name in dict.fromkeys(n for g in examples for n in _axis_names(g.value)):
-            if name not in words:
-                yield cursor.propose(name, "size", f"{name}=" if cursor.ends_line else name)
-    elif tokens[-1].kind in ("number", "name") and tokens[-1].text not in TYPES:
-        for type in TYPES if len(tokens) > 3 else ():
-            yield cursor.propose(type, "keyword", type)
-
-
-def _axis_names(value: Written) -> list[str]:
-    """Return the mesh axes that an example is divided over."""
-    return [] if isinstance(value, Expression | MeshAxes) else [a.name for a in axes_of(value)]
-
-
-def _after_at(words: list[str]) -> bool:
-    """Return whether a mesh axis follows: after `@`, or inside its parentheses."""
-    for index in range(len(words) - 1, 0, -1):
-        if words[index] == "@":
-            return index == len(words) - 1 or (
-                words[index + 1] == "(" and ")" not in words[index:] and words[-1] in ("(", ",")
-            )
-        if words[index] in ("[", ")"):
-            return False
-    return False
-
-
-def _known_axes(cursor: _Cursor) -> Iterator[Completion]:
-    """Yield the axes of the section's mesh, or of the settings', and those that arrays use."""
-    lines = [line for section in cursor.sections for line in section.examples]
-    meshes = [line.value for line in lines if isinstance(line.value, MeshAxes)]
-    of_settings = cursor.mesh.axes if cursor.mesh is not None else ()
-    axes = {name: f"{size} (settings)" for name, size in of_settings}
-    if meshes:
-        axes = {axis.name: show_size(axis.size) for axis in meshes[-1].axes}
-    used = [name for line in lines for name in _axis_names(line.value)] if not axes else []
-    for name in dict.fromkeys((*axes, *used)):
-        yield cursor.propose(name, "size", name, axes.get(name, ""))
 
 
 def _brackets(tokens: list[Token]) -> list[int]:

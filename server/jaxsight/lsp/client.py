@@ -13,11 +13,6 @@ REGISTERED = (
     types.TEXT_DOCUMENT_REFERENCES,
     types.TEXT_DOCUMENT_IMPLEMENTATION,
     types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT,
-    types.TEXT_DOCUMENT_DOCUMENT_SYMBOL,
-    types.TEXT_DOCUMENT_FOLDING_RANGE,
-    types.TEXT_DOCUMENT_SELECTION_RANGE,
-    "textDocument/semanticTokens",
-    "textDocument/callHierarchy",
 )
 """Methods that are registered for some documents only, if the client can do that."""
 

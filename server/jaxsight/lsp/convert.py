@@ -13,7 +13,7 @@ from lsprotocol import types
 from jaxsight.features.model import Completion, Hint
 from jaxsight.lsp.documents.text import DocumentWindow
 from jaxsight.rules.finding import Severity
-from jaxsight.source.text import Edit
+from jaxsight.source.text import Edit, Range
 from jaxsight.text.inert import one_line, visible
 
 SEVERITIES = {
@@ -62,6 +62,11 @@ def inert(values: Mapping[str, object]) -> dict[str, object]:
 def text_edit(view: DocumentWindow, edit: Edit) -> types.TextEdit:
     """Convert an edit."""
     return types.TextEdit(range=view.to_range(edit.range), new_text=edit.text)
+
+
+def unconverted(range: Range) -> types.Range:
+    """Return a range of whole lines, whose columns are the same in all units."""
+    return types.Range(*(types.Position(at.line, at.column) for at in (range.start, range.end)))
 
 
 def inlay_hint(view: DocumentWindow, hint: Hint) -> types.InlayHint:

@@ -35,7 +35,7 @@ from jaxsight.lsp.features.commands import Commands
 from jaxsight.lsp.features.diagnostics import Diagnostics
 from jaxsight.lsp.features.document_sync import NOTEBOOKS, DocumentSync
 from jaxsight.lsp.features.panel import Panels
-from jaxsight.lsp.features.programs import call_hierarchy, registration
+from jaxsight.lsp.features.programs import registration
 from jaxsight.lsp.features.programs.navigation import Navigation
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
 from jaxsight.lsp.progress import Statuses
@@ -237,7 +237,7 @@ class JaxsightServer(LanguageServer):
         """Called with each message; lets background work wait once there is a session."""
         self.exit_code: int | None = None
         """Set once no more messages are read; requests in progress are dropped."""
-        for module in (in_text, code_actions, workspace, registration, call_hierarchy):
+        for module in (in_text, code_actions, workspace):
             module.register(context)
         context.serve(types.TEXT_DOCUMENT_HOVER, partial(hover.answer, context, diagnostics))
         sync = DocumentSync(context, diagnostics, documents)

@@ -7,7 +7,6 @@ Bars are `$/progress`. `jaxsight/status` says what the tracers of each root do; 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import re
 import uuid
@@ -36,7 +35,6 @@ class ProgressBars:
 
     def __init__(self, context: ClientContext) -> None:
         self._context = context
-        self._numbers = itertools.count(1)
         self._open: dict[str, asyncio.Queue[Progress]] = {}
 
     def show(self, event: Progress) -> None:
@@ -48,41 +46,19 @@ class ProgressBars:
             if event.done:
                 return
             steps = self._open[event.key] = asyncio.Queue()
-            token = f"jaxsight/{next(self._numbers)}"
-            self._context.start(self._run(token, event.title, steps), f"progress of {event.key}")
+            self._context.start(self._run(event.title, steps), f"progress of {event.key}")
         steps.put_nowait(event)
         if event.done:
             del self._open[event.key]
 
-    async def _run(self, token: str, title: str, steps: asyncio.Queue[Progress]) -> None:
-        bar = self._context.connection.work_done_progress
-        if not await _is_created(self._context, token):
-            return
-        step = await steps.get()
-        begin = types.WorkDoneProgressBegin(
-            title=notice(title), message=notice(step.detail) or None, cancellable=False
-        )
-        bar.begin(token, begin)
-        while not step.done:
-            step = await steps.get()
-            if not step.done:
-                bar.report(token, types.WorkDoneProgressReport(message=notice(step.detail) or None))
-        bar.end(token, types.WorkDoneProgressEnd(message=notice(step.detail) or None))
-        bar.tokens.pop(token, None)
-
-
-async def _is_created(context: ClientContext, token: str) -> bool:
-    """Ask the client for a progress bar, and return whether it shows one."""
-    try:
-        await context.connection.work_done_progress.create_async(token)
-    except JsonRpcException as error:
-        log.info("client rejected progress reports: %s", error)
-        return False
-    return True
+    async def _run(self, title: str, steps: asyncio.Queue[Progress]) -> None:
+        async with progress_bar(self._context, title, cancellable=False) as bar:
+            while not (step := await steps.get()).done:
+                bar.report(step.detail)
 
 
 class CancellableBar:
-    """The progress bar of a command."""
+    """A progress bar."""
 
     def __init__(self, context: ClientContext, token: str = "") -> None:
         """Return a bar; without a token, the client shows none."""
@@ -94,7 +70,7 @@ class CancellableBar:
     def report(self, text: str) -> None:
         """Show what is being done."""
         if self._token:
-            report = types.WorkDoneProgressReport(message=notice(text))
+            report = types.WorkDoneProgressReport(message=notice(text) or None)
             self._context.connection.work_done_progress.report(self._token, report)
 
     def when_cancelled(self, action: Callable[[], object]) -> None:
@@ -122,11 +98,20 @@ class CancellableBar:
 
 
 @asynccontextmanager
-async def cancellable(context: ClientContext, title: str) -> AsyncIterator[CancellableBar]:
-    """Show a progress bar for a command, if the client shows progress."""
+async def progress_bar(
+    context: ClientContext, title: str, *, cancellable: bool = True
+) -> AsyncIterator[CancellableBar]:
+    """Show a progress bar, if the client shows progress."""
     progress = context.connection.work_done_progress
     token = f"jaxsight/{uuid.uuid4()}"
-    if not context.client.shows_progress or not await _is_created(context, token):
+    is_created = context.client.shows_progress
+    try:
+        if is_created:
+            await progress.create_async(token)
+    except JsonRpcException as error:
+        log.info("client rejected progress reports: %s", error)
+        is_created = False
+    if not is_created:
         yield CancellableBar(context)
         return
     bar = CancellableBar(context, token)
@@ -136,7 +121,8 @@ async def cancellable(context: ClientContext, title: str) -> AsyncIterator[Cance
             bar.cancel()
 
     progress.tokens[token].add_done_callback(ended)
-    progress.begin(token, types.WorkDoneProgressBegin(title=notice(title), cancellable=True))
+    begin = types.WorkDoneProgressBegin(title=notice(title), cancellable=cancellable)
+    progress.begin(token, begin)
     try:
         yield bar
     finally:

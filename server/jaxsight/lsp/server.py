@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 
 from jaxsight.files.bytecode import cached_bytecode, file_for
 from jaxsight.lsp.configuration import Configuration
-from jaxsight.lsp.loop_watch import LoopWatch, SlowTurns
 from jaxsight.lsp.transport.streams import (
     ANNOUNCE,
     ByteSink,
@@ -71,7 +70,7 @@ _LAST_THREADS = 0.3
 def main(
     argv: Sequence[str] | None = None,
     engine_factory: EngineFactory | None = None,
-    watch: LoopWatch | None = None,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> int:
     """Run the server until the client is done, and return the exit status."""
     mark("server started")
@@ -88,13 +87,12 @@ def main(
         options = _parser().parse_args(arguments)
         trust, tcp = options.trust, options.tcp
     factory = engine_factory or partial(EarlyEngine, trust=trust)
-    watched = (watch or LoopWatch(SlowTurns())).loop
     if tcp is not None:
         host, port = tcp
-        with asyncio.Runner(loop_factory=watched) as runner:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
             return runner.run(_serve_tcp(host, port, factory))
     incoming, outgoing = claim_stdio()
-    with asyncio.Runner(loop_factory=watched) as runner:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
         status = runner.run(_serve_stdio(incoming, outgoing, factory))
         last = threading.Timer(_LAST_THREADS, os._exit, [status])
         last.daemon = True

@@ -235,9 +235,6 @@ class Settings:
     inlay_hints: InlayHints = field(default_factory=InlayHints)
     code_lens: bool = _setting(FLAG, True)
     """Show the active example set above each function with example inputs."""
-    figures_as_diagnostics: bool = _setting(FLAG, False)
-    """Report kernels, launches and memory of each function with example inputs, and its types, as
-    information: for clients that show diagnostics and no hints, such as coding agents."""
     propose_inputs: bool = _setting(FLAG, True)
     """Try proposed example inputs in the background for functions that use JAX and have none.
     `examplesAssumed` decides how those that can be traced are shown. Nothing is written."""

@@ -14,7 +14,7 @@ from jaxsight.lsp.convert import notice
 from jaxsight.lsp.documents.virtual_uris import VirtualDocument
 from jaxsight.lsp.features.commands import Command
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
-from jaxsight.lsp.progress import cancellable
+from jaxsight.lsp.progress import progress_bar
 from jaxsight_repro.editor.repros import EXTRACT, REDUCE, ReproDocument, Repros
 
 CHECKS = ("", "nan", "differs:jit,eager")
@@ -76,7 +76,7 @@ class ReproCommands:
 
     async def _extract(self, path: str, function: str, check: str) -> Answer:
         context = self._context
-        async with cancellable(context, f"Extracting a repro of {function}") as bar:
+        async with progress_bar(context, f"Extracting a repro of {function}") as bar:
             repro = await bar.result_of(self._repros.extract(path, function, check, bar.report))
         if repro is None:
             return None
@@ -89,7 +89,7 @@ class ReproCommands:
     async def _reduce(self, path: str, function: str) -> Answer:
         context = self._context
         interrupted = asyncio.Event()
-        async with cancellable(context, f"Reducing the repro of {function}") as bar:
+        async with progress_bar(context, f"Reducing the repro of {function}") as bar:
             bar.when_cancelled(interrupted.set)
             repro = await self._repros.reduce(path, function, bar.report, interrupted)
         opened = await self._opened(path, repro)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from jaxsight.features.printed_programs.editor_views import tokens
 from jaxsight.features.printed_programs.program import HLO, JAXPR, STABLEHLO, PrintedProgram
 from jaxsight.files import reading
 from jaxsight.text.markdown import prose, span
@@ -24,6 +23,10 @@ _PART = re.compile(r"(?P<whole>.+)-(?P<part>start|update|done)")
 _PREFIXES = ("jax.lax.", "lax.", "jaxpr.", "hlo.")
 """What people may write before the name of a primitive or an HLO instruction."""
 _MOST_SIMILAR = 3
+_OPERATION = re.compile(
+    r"(?<![\w#!.@%])(?:(?:stablehlo|func|sdy|mhlo|chlo)\.\w+|module|call|return)\b(?! = )"
+)
+"""Operations in a line of StableHLO, which may apply several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +124,17 @@ def explained_at(
     program: PrintedProgram, offset: int
 ) -> tuple[ExplainedOperation, int, int] | None:
     """Return the operation at an offset with its start and end; `None` if there is none."""
-    line = program.line(offset)
-    around = (each for each in tokens(program, line, line) if each.start <= offset <= each.end)
-    if (token := next(around, None)) is None:
-        return None
-    name = program.text[token.start : token.end]
-    if program.language == STABLEHLO and token.kind in ("keyword", "string"):
-        # `module` and `func.func` are keywords; names in MLIR's generic form are quoted.
-        name = name.strip('"')
-    elif not token.is_primitive:
-        return None
-    found = explained(program.language, name)
-    return (found, token.start, token.end) if found is not None else None
+    if program.language == STABLEHLO:
+        line = program.line(offset)
+        matches = _OPERATION.finditer(program.text, program.lines[line], program.end(line))
+        found = [match.span() for match in matches]
+    elif (statement := program.statement_at(offset)) is not None:
+        start = statement.operation_start
+        found = [(start, start + len(statement.operation))]
+    else:
+        found = []
+    for start, end in found:
+        operation = explained(program.language, program.text[start:end])
+        if start <= offset <= end and operation is not None:
+            return operation, start, end
+    return None

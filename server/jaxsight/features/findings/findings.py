@@ -12,10 +12,7 @@ from pathlib import PurePosixPath
 from jaxsight.features import inputs
 from jaxsight.features.findings import contracts, failures, run_rules, traced
 from jaxsight.features.findings.report import one_a_line, report, wanted
-from jaxsight.features.hover.text import signature
-from jaxsight.features.inlay_hints.functions import SIGN, totals
 from jaxsight.features.inlay_hints.hints import needs_kernels
-from jaxsight.features.inlay_hints.kind import HintDocument, head
 from jaxsight.queries.documents import Document
 from jaxsight.queries.engine import Engine
 from jaxsight.queries.memory import ProcessDifference
@@ -24,19 +21,15 @@ from jaxsight.queries.programs.located_figures import Compilation, LocatedFigure
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.queries.traces.traces import named
 from jaxsight.rules import RULES
-from jaxsight.rules.finding import Finding, Severity
+from jaxsight.rules.finding import Finding
 from jaxsight.rules.rule import CompileTimes, DifferingPrograms, NodeViolation, Rule
 from jaxsight.rules.selection import ignored
 from jaxsight.source.module import Module
-from jaxsight.source.text import Position, Range, SourceText
+from jaxsight.source.text import SourceText
 from jaxsight.targets.target import Target
-from jaxsight.text.inert import one_line
-from jaxsight.text.layout import cut
 from jaxsight.text.parsing import module_in
-from jaxsight.text.terminal import instruction
-from jaxsight.trust.decisions import COMMAND, command
 from jaxsight.wire.messages.compiling import Folding
-from jaxsight.wire.messages.replies import Outlined, Traced
+from jaxsight.wire.messages.replies import Outlined
 
 # The finding of a function whose program differs between the processes of a job.
 
@@ -167,8 +160,6 @@ async def findings(
         file,
         complete=kernels is True and len(views) == len(subjects),
     )
-    if in_editor and settings.figures_as_diagnostics:
-        reported += _of_figures(engine, document, views)
     return Findings(
         reported,
         document.module,
@@ -345,43 +336,3 @@ async def _in_kernels(
         return first.findings
     rest = functools.partial(judge, complete, first.incomplete)
     return [*first.findings, *(await engine.look(view, rest)).findings]
-
-
-# What hints say at the head of a function, as information: for clients that show nothing else.
-
-
-CODE = "figures"
-UNTRUSTED = "untrusted"
-"""Neither is a rule, so they cannot be selected or ignored."""
-
-_LONGEST = 100
-"""Characters of a message, as of those of rules."""
-
-
-def _of_figures(engine: Engine, document: Document, views: Sequence[View]) -> Iterator[Finding]:
-    """Yield the figures of each traced function, with its types as a note.
-
-    Until its kernels are known, the message has the types. Where nothing may run, there is a
-    warning in files that name JAX: such a client has nothing else to show that.
-    """
-    project = engine.projects.of(document.path)
-    if project.held_back:
-        if "jax" in document.text:
-            start = Range(Position(0, 0), Position(0, 0))
-            message = "this file's code does not run, because its folder is not trusted"
-            remedy = instruction(command(project.folder), f"run the command `{COMMAND}`")
-            yield Finding(UNTRUSTED, Severity.WARNING, start, message, help=remedy)
-        return
-    settings = project.settings.inlay_hints
-    shown = HintDocument(engine, document, views, replace(settings, width=_LONGEST), None)
-    by_place = {
-        hint.range: one_line(hint.label).removeprefix(SIGN).strip() for hint in totals(shown)
-    }
-    for view in views:
-        if isinstance(view.answer.reply, Traced):
-            text = signature(view.subject.name, view.with_sizes(view.answer.reply))
-            types = one_line(" ".join(text.split())).replace("( ", "(").replace(", )", ")")
-            message = by_place.get(head(view)) or cut(types, _LONGEST)
-            notes = (types,) if message != types else ()
-            place, is_stale = view.name_range, bool(view.stale)
-            yield Finding(CODE, Severity.INFORMATION, place, message, stale=is_stale, notes=notes)

@@ -243,10 +243,10 @@ class FixVerifier:
             return compared
         for complete in (False, True):
             look = functools.partial(self._looked_at, sandbox, target=target, complete=complete)
-            first, second = await look(before, finding.code), await look(after, finding.code)
-            if first is None or second is None:
-                break
             with contextlib.suppress(Incomplete):
+                first, second = await look(before, finding.code), await look(after, finding.code)
+                if first is None or second is None:
+                    break
                 return _effect(FIXES[finding.code], first, second, compared, target)
         return _Verdict("it could not be compiled", untold=True)
 
@@ -282,8 +282,8 @@ class FixVerifier:
             if result is None or compiled is None:
                 return None
             judged = run_rules.of_kernels(view, outlined, result, [code], folding)
-            if judged.incomplete:
-                return await self._looked_at(sandbox, answer, code, target=target, complete=True)
+            if judged.incomplete and not complete:
+                raise Incomplete
             count = len(judged.findings)
         elif RULES[code].in_program is not None:
             count = len(run_rules.of_program(view, outlined, [code], target))

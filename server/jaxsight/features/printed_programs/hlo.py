@@ -50,7 +50,6 @@ def _block(program: PrintedProgram, at: ComputationSpans) -> tuple[PrintedBlock,
     name = program.text[at.name : at.name_end]
     end = at.end + program.text.startswith("}", at.end)
     block = PrintedBlock(at.start, end, name, at.name, function_key(name), program.root)
-    block.is_entry = at.is_entry
     program.root.blocks.append(block)
     program.add(block)
     program.places[block.key].append(block.name_start)
@@ -73,7 +72,6 @@ def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, line:
     statement.operation = line[at.opcode : at.operands - 1]
     statement.operation_start = start + at.opcode
     close = at.operands_end if at.operands_end >= 0 else len(line)
-    statement.operands, statement.operands_end = start + at.operands, start + close
     if statement.operation not in ("parameter", "constant"):
         for match in _OPERAND.finditer(line, at.operands, close + 1):
             if match.end() <= close:
@@ -88,5 +86,4 @@ def _instruction(program: PrintedProgram, block: PrintedBlock, start: int, line:
             if match[1] == "control-predecessors":
                 program.places[value_key(word[0])].append(place)
             elif key in program.functions:
-                statement.calls.append((key, place))
                 program.places[key].append(place)

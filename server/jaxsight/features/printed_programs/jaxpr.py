@@ -29,7 +29,7 @@ _TOKEN = re.compile(
     (?P<comment>(?:\n[ ]*|(?<![^\n]))\#[^\n]*)
     |(?P<line>\n[ ]*)
     |(?P<text>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")
-    |(?P<repeated>\{{[ ]lambda[ ]…[ ]as[ ]in[ ](?P<path>\S+)[ ]\}})
+    |(?P<repeated>\{{[ ]lambda[ ]…[ ]as[ ]in[ ]\S+[ ]\}})
     |(?P<open>\{{[ ]lambda\b)
     |(?P<bound>(?P<variable>[A-Za-z_]\w*):{TYPE})
     |(?P<key>[A-Za-z_]\w*=(?![\s=]))
@@ -41,8 +41,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _VALUE = re.compile(r"[^\s\]]+")
-_BODY = frozenset({"jaxpr", "body_jaxpr", "call_jaxpr"})
-"""Parameters whose jaxpr is the part `body` of a path, as in `interpreters/compat/inner.py`."""
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
@@ -58,9 +56,6 @@ class _Level:
     stage: Literal["", "results", "operation", "operands"] = ""
     """What follows in the statement."""
     brackets: list[str] = field(default_factory=list)
-    parameter: str = ""
-    counts: dict[str, int] = field(default_factory=dict)
-    """The number of jaxprs in each parameter of the statement."""
 
 
 def read(text: str) -> PrintedProgram:
@@ -84,7 +79,7 @@ class _Reader:
                 self._open(match.start())
             elif kind == "open":
                 self.levels[-1].brackets.append("{")
-            elif self.levels and kind not in ("comment", "text", "other"):
+            elif self.levels and kind not in ("comment", "text", "repeated", "other"):
                 self._take(self.levels[-1], match)
             self.last = match.end()
         while self.levels:
@@ -113,23 +108,13 @@ class _Reader:
         block = PrintedBlock(start, parent=parent)
         parent.blocks.append(block)
         if outer is None:
-            block.key, block.is_entry = FUNCTION, True
+            block.key = FUNCTION
             self.program.add(block)
-        if outer is not None and outer.statement is not None:
-            block.name = self._part(outer)
-            outer.statement.blocks.append(block)
-            if outer.statement.name and len(outer.statement.blocks) == 1:
-                block.key, block.name_start = outer.statement.calls[0]
-                self.program.add(block)
+        elif outer.statement is not None and outer.statement.called is not None:
+            block.key, block.name_start = outer.statement.called
+            outer.statement.called = None
+            self.program.add(block)
         self.levels.append(_Level(block))
-
-    def _part(self, level: _Level) -> str:
-        """Return the part of a path of the next jaxpr of a parameter."""
-        key = level.parameter
-        count = level.counts.get(key, 0)
-        level.counts[key] = count + 1
-        name = "body" if key in _BODY else key.removesuffix("_jaxpr")
-        return f"{name}{count}" if len(level.brackets) > 1 else name
 
     def _close(self, end: int) -> None:
         level = self.levels.pop()
@@ -141,18 +126,12 @@ class _Reader:
         level.brackets.clear()
         if (statement := level.statement) is not None:
             statement.end = max(self.last, statement.start)
-            if statement.operands:
-                statement.operands_end = statement.end
             level.statement = None
 
     def _take(self, level: _Level, match: re.Match[str]) -> None:
         """Take a token at the current level."""
         kind = match.lastgroup
-        if kind == "repeated":
-            self.program.repeated.append((match.start(), match.end(), match["path"]))
-            if level.statement is not None:
-                self._part(level)
-        elif level.phase == "inputs":
+        if level.phase == "inputs":
             if kind == "bound":
                 self._define(level, match)
             elif kind == "word" and match[0] == "let":
@@ -163,13 +142,11 @@ class _Reader:
             self._operand(level, match)
         elif not level.brackets:
             self._head(level, match)
-        elif kind == "key" and len(level.brackets) == 1:
-            level.parameter = match[0][:-1]
-            value = _VALUE.match(self.text, match.end()) if match[0] == "name=" else None
+        elif kind == "key" and match[0] == "name=" and len(level.brackets) == 1:
+            value = _VALUE.match(self.text, match.end())
             if value is not None and (statement := level.statement) is not None:
-                key, statement.name = function_key(value[0]), value[0]
-                statement.calls.append((key, value.start()))
-                self.program.places[key].append(value.start())
+                statement.called = function_key(value[0]), value.start()
+                self.program.places[statement.called[0]].append(value.start())
 
     def _mark(self, level: _Level, mark: str, end: int) -> None:
         brackets = level.brackets
@@ -195,7 +172,6 @@ class _Reader:
                 return
             statement = level.statement = PrintedStatement(match.start())
             level.block.statements.append(statement)
-            level.counts.clear()
             level.stage = "results" if kind == "bound" else "operation"
         if kind == "bound" and level.stage == "results":
             self._define(level, match)
@@ -212,9 +188,6 @@ class _Reader:
         kind = match.lastgroup
         if kind == "word" and self._ends(level, match):
             return
-        statement = level.statement
-        if statement is not None and not statement.operands:
-            statement.operands = match.start()
         if kind == "word" and match[0] in level.block.defined:
             self.program.places[match[0]].append(match.start())
 

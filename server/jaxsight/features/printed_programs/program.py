@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from operator import attrgetter
 
 from jaxsight.source.text import Position, Range
@@ -33,30 +32,21 @@ The outermost jaxpr, which has no name, has this as its key.
 
 @dataclass(slots=True, eq=False)
 class PrintedStatement:
-    """An equation, operation or instruction, from `start` to `end`.
-
-    `operation` is at `operation_start`; its operands are between `operands` and `operands_end`.
-    """
+    """An equation, operation or instruction, from `start` to `end`."""
 
     start: int
     end: int = 0
     operation: str = ""
     operation_start: int = 0
-    operands: int = 0
-    operands_end: int = 0
-    name: str = ""
-    """The name of what a call calls, in a jaxpr: `name=dense`."""
-    blocks: list[PrintedBlock] = field(default_factory=list)
-    calls: list[tuple[str, int]] = field(default_factory=list)
-    """Keys of the functions that it calls, each with its offset."""
+    called: tuple[str, int] | None = None
+    """The key of what a call in a jaxpr calls, and the offset of its name: `name=dense`."""
 
 
 @dataclass(slots=True, eq=False)
 class PrintedBlock:
     """A part of a program with names of its own: a jaxpr, function, region or computation.
 
-    `name` is at `name_start`; it is empty, or a part of a path (`body`), without a place of its
-    own (-1).
+    `name` is at `name_start`, or empty (-1).
     """
 
     start: int
@@ -69,7 +59,6 @@ class PrintedBlock:
     sees_outside: bool = False
     """Whether names of the block around it are visible."""
     is_function: bool = False
-    is_entry: bool = False
     statements: list[PrintedStatement] = field(default_factory=list)
     blocks: list[PrintedBlock] = field(default_factory=list)
     """The blocks directly inside, in order, also those of its statements."""
@@ -90,8 +79,6 @@ class PrintedProgram:
     """
     functions: dict[str, PrintedBlock] = field(default_factory=dict)
     """Functions by key; symbols without a block are in `root.defined`."""
-    repeated: list[tuple[int, int, str]] = field(default_factory=list)
-    """Start and end of a jaxpr that is not printed again, and the path of the one that is."""
 
     def __post_init__(self) -> None:
         text = self.text
@@ -146,15 +133,11 @@ class PrintedProgram:
                 return block
             block = block.blocks[index]
 
-    def statements_at(self, offset: int) -> Iterator[tuple[PrintedBlock, PrintedStatement | None]]:
-        """Yield the blocks around an offset, innermost first, each with its statement there."""
-        block: PrintedBlock | None = self.block_at(offset)
-        while block is not None:
-            index = bisect_right(block.statements, offset, key=attrgetter("start")) - 1
-            statement = block.statements[index] if index >= 0 else None
-            inside = statement is not None and offset <= statement.end
-            yield block, statement if inside else None
-            block = block.parent
+    def statement_at(self, offset: int) -> PrintedStatement | None:
+        """Return the innermost statement around an offset."""
+        statements = self.block_at(offset).statements
+        index = bisect_right(statements, offset, key=attrgetter("start")) - 1
+        return statements[index] if index >= 0 and offset <= statements[index].end else None
 
     def word(self, offset: int) -> tuple[int, int]:
         """Return start and end of the word around an offset; both are `offset` if there is none."""
@@ -209,30 +192,6 @@ class PrintedProgram:
             defined = self.definition(key, offset)
             if defined is not None and defined[0] is block:
                 yield offset
-
-    @cached_property
-    def definitions(self) -> frozenset[int]:
-        """The offsets at which names are defined."""
-        starts = {function.name_start for function in self.functions.values()}
-        waiting = [self.root]
-        while waiting:
-            block = waiting.pop()
-            starts.update(block.defined.values())
-            waiting += block.blocks
-        return frozenset(starts)
-
-    @cached_property
-    def by_path(self) -> dict[str, PrintedBlock]:
-        """The inner jaxprs of a jaxpr, by their paths (`3/body`)."""
-        found: dict[str, PrintedBlock] = {}
-        waiting = [("", block) for block in self.root.blocks]
-        while waiting:
-            path, block = waiting.pop()
-            for index, statement in enumerate(block.statements):
-                for inner in statement.blocks:
-                    found[f"{path}{index}/{inner.name}"] = inner
-                    waiting.append((f"{path}{index}/{inner.name}/", inner))
-        return found
 
 
 def function_key(word: str) -> str:

@@ -22,8 +22,7 @@ _VALUE = re.compile(r"%[\w$.\-]+")
 _SYMBOL = re.compile(r'@(?:[\w$.\-]+|"[^"\n]*")')
 _RESULTS = re.compile(r"(?:%[\w$.\-]+(?::\d+)?(?:, )?)+ = ")
 _OPERATION = re.compile(r'"?[A-Za-z_][\w$.]*"?')
-_REGION = re.compile(r"(?P<name>cond|do|else|reducer)\b[^{]*\{\s*$")
-_FUNCTION = re.compile(rf"func\.func (?:(?P<access>public|private) )?(?P<name>{_SYMBOL.pattern})")
+_FUNCTION = re.compile(rf"func\.func (?:public |private )?(?P<name>{_SYMBOL.pattern})")
 _SYMBOL_DEFINED = re.compile(r"(?:module|sdy\.mesh) @")
 _CONTINUED = ("}", ")", "cond {", "do {", "reducer(")
 """Beginnings of lines that continue an operation."""
@@ -79,8 +78,6 @@ class _Reader:
         self._end(end)
         self._names(at, content, plain, inner)
         if inner is not None:
-            if self.statement is not None:
-                self.statement.blocks.append(inner)
             self.open.append((self.block, self.statement, self.scope))
             self.block, self.statement, self.scope = inner, None, None
 
@@ -92,16 +89,12 @@ class _Reader:
 
     def _opened(self, start: int, content: str) -> PrintedBlock:
         """Return the block that a line opens."""
-        function = _FUNCTION.match(content)
-        region = _REGION.search(content)
-        name = function["name"] if function else region["name"] if region else ""
         around = self.scope or self.block
-        block = PrintedBlock(start, len(self.text), name, parent=around, sees_outside=True)
-        if function is not None:
+        block = PrintedBlock(start, len(self.text), parent=around, sees_outside=True)
+        if (function := _FUNCTION.match(content)) is not None:
             block.sees_outside = False
-            block.is_entry = function["access"] == "public"
             block.name_start = start + function.start("name")
-            block.key = function_key(name)
+            block.key = function_key(function["name"])
             self.program.add(block)
         around.blocks.append(block)
         return block
@@ -122,13 +115,6 @@ class _Reader:
         if (operation := _OPERATION.match(content, begin)) is not None:
             statement.operation = operation[0].strip('"')
             statement.operation_start = start + begin
-            rest = operation.end()
-            # Before the types, which begin with a colon.
-            close = plain.find(" : ", rest)
-            if (first := plain.find("%", rest)) >= 0 and (close < 0 or first < close):
-                statement.operands = start + first
-                stop = close if close >= 0 else len(plain)
-                statement.operands_end = start + len(plain[:stop].rstrip(" ({"))
 
     def _shared(self) -> PrintedBlock:
         """Return the block for names that the regions of the current statement share."""
@@ -160,7 +146,5 @@ class _Reader:
             key = function_key(content[match.start() : match.end()])
             place = start + match.start()
             places[key].append(place)
-            if self.statement is not None and inner is None:
-                self.statement.calls.append((key, place))
             if _SYMBOL_DEFINED.match(plain):
                 self.program.root.defined.setdefault(key, place)

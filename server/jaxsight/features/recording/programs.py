@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,16 +9,16 @@ from itertools import islice
 from pathlib import Path
 
 from jaxsight.examples.jax_use import JaxUse
+from jaxsight.examples.programs.entries import Entries, entries_in
+from jaxsight.examples.programs.ranking import TextImport, importers_of, imports_in, paths_of
 from jaxsight.files import reading
 from jaxsight.queries.documents import module_name
 from jaxsight.recording.observing.functions import ProjectFiles, is_test
 from jaxsight.recording.running import StartedProgram
 from jaxsight.source.definitions import Function
 from jaxsight.source.module import Module, ModuleChunk
-from jaxsight.source.statements import tree_of
 from jaxsight.source.text import normalized
 from jaxsight.text.magics import NOTEBOOK, notebook_text
-from jaxsight.text.parsing import module_in
 
 Key = tuple[str, str]
 """A file, relative to the root of its project, and the qualified name of a function in it."""
@@ -68,20 +67,12 @@ def files_reached(ran: StartedProgram, root: Path) -> list[Path]:
 
 def imported(file: Path, root: Path) -> Iterator[Path]:
     """Yield the files of a project that a module imports, by its text."""
-    if (tree := module_in(text_of(file) or "")) is None:
-        return
-    near = [file.parent, root, root / "src"]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _files_of(alias.name, near)
-        elif isinstance(node, ast.ImportFrom):
-            folders = near
-            if node.level:
-                folders = [Path(file.parent, *[os.pardir] * (node.level - 1)).resolve()]
-            yield from _files_of(node.module or "", folders)
-            for alias in node.names:
-                yield from _files_of(f"{node.module or ''}.{alias.name}".strip("."), folders)
+    folders = tuple(map(str, (file.parent, root, root / "src")))
+    for each in imports_in(text_of(file) or ""):
+        places = paths_of(each, str(file), folders)
+        files = (Path(place + end) for place in places for end in (".py", "/__init__.py"))
+        if (found := next(filter(reading.is_file, files), None)) is not None:
+            yield found
 
 
 def text_of(file: Path) -> str | None:
@@ -94,20 +85,8 @@ def text_of(file: Path) -> str | None:
         return None
 
 
-def _files_of(name: str, folders: Iterable[Path]) -> Iterator[Path]:
-    parts = name.split(".") if name else []
-    for folder in folders:
-        path = folder.joinpath(*parts)
-        for file in (path.with_suffix(".py") if parts else path, path / "__init__.py"):
-            if reading.is_file(file):
-                yield file
-                return
-
-
 _MOST = 300
 """Files of a project that are looked at, the nearest first: a choice, each is read and searched."""
-_TESTS = ("", "tests", "test")
-_CONFIGURES = ("jax.config.", "config.", "logging.", "warnings.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,57 +108,29 @@ def program_of(path: Path, root: Path) -> ChosenProgram | None:
     """Return the program that calls the functions of a file, by its text and its neighbours.
 
     The first of these that there is: the file itself, if it is a notebook, tests, or has
-    `if __name__ == "__main__":`; its test; a script that imports it, or imports a file that does,
-    the nearest first; the file itself, if its top level does something; tests that import it.
+    `if __name__ == "__main__":`; a test of its name; a script that imports it, or imports a file
+    that does, the nearest first; the file itself, if its top level does something; other tests.
     """
     is_script = path.suffix == NOTEBOOK or is_test(path.name)
-    if is_script or runs(path, guarded=True):
+    if is_script or _entries(path).guarded:
         return _chosen(path, root)
-    if (test := _test_of(path, root)) is not None:
-        return _chosen(test, root)
-    imports = {file: set(imported(file, root)) for file in islice(_near(path, root), _MOST)}
-    reached, level = {path}, [path]
-    tests: list[Path] = []
-    while level:
-        files = [file for file in imports if any(each in imports[file] for each in level)]
-        level = [file for file in files if file not in reached]
-        reached.update(level)
-        tests += [file for file in level if is_test(file.name)]
-        scripts = [file for file in level if not is_test(file.name) and runs(file, guarded=True)]
-        if scripts:
-            return _chosen(scripts[0], root)
-        tests += [test for file in level if (test := _test_of(file, root)) is not None]
-    if runs(path):
-        return _chosen(path, root)
-    return _chosen(tests[0], root) if tests else None
+    imported_by: dict[str, dict[str, tuple[TextImport, ...]]] = {}
+    for file in islice(_near(path, root), _MOST):
+        for target in imported(file, root):
+            imported_by.setdefault(str(target), {})[str(file)] = ()
+    importers = [Path(each.path) for each in importers_of(str(path), imported_by)]
+    tests = [file for file in importers if is_test(file.name)]
+    named = (f"test_{path.stem}", f"{path.stem}_test")
+    own_tests = [file for file in tests if file.stem in named]
+    scripts = [f for f in importers if f not in tests and _entries(f).guarded]
+    own = [path] if _entries(path).acts else []
+    first = next(iter((*own_tests, *scripts, *own, *tests)), None)
+    return _chosen(first, root) if first is not None else None
 
 
-def _test_of(path: Path, root: Path) -> Path | None:
-    """Return the file of tests that is named after another file."""
-    names = (f"{path.stem}_test.py", f"test_{path.stem}.py")
-    folders = [top / name for top in (path.parent, root) for name in _TESTS]
-    return next(filter(reading.is_file, (top / name for top in folders for name in names)), None)
-
-
-def runs(path: Path, *, guarded: bool = False) -> bool:
-    """Return whether a file does something when it is run.
-
-    Args:
-        guarded: whether only `if __name__ == "__main__":` counts.
-    """
-    if (text := text_of(path)) is None:
-        return False
-    for chunk in Module.parse(text).chunks:
-        if is_main(chunk):
-            return True
-        for statement in () if guarded or chunk.broken is not None else tree_of(chunk.text).body:
-            match statement:
-                case ast.Expr(value=ast.Call(func=function)):
-                    if not ast.unparse(function).startswith(_CONFIGURES):
-                        return True
-                case ast.For() | ast.While() | ast.With():
-                    return True
-    return False
+def _entries(path: Path) -> Entries:
+    """Return what a file does when it is run."""
+    return entries_in(text_of(path) or "", frozenset())
 
 
 def is_main(chunk: ModuleChunk) -> bool:
@@ -191,7 +142,7 @@ def _chosen(file: Path, root: Path) -> ChosenProgram:
     """Return how a file is run, in the root of its project."""
     name = os.path.relpath(file, root)
     text = text_of(file) or ""
-    if is_test(file.name) and not runs(file, guarded=True):
+    if is_test(file.name) and not _entries(file).guarded:
         return ChosenProgram(file, ("-m", "pytest", "-q", name), True)
     if any(line.startswith("from .") for line in text.split("\n")):
         return ChosenProgram(file, ("-m", module_name(str(file))), is_test(file.name))

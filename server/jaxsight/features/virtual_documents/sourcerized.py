@@ -21,7 +21,6 @@ from jaxsight.queries.engine import Engine
 from jaxsight.queries.traces import tracer_requests
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.rules.fixing.context import applied
-from jaxsight.source.analysis import syntax_digest
 from jaxsight.source.module import Module
 from jaxsight.source.statements import tree_of
 from jaxsight.source.text import Edit, Position, Range, SourceText, lines_of
@@ -186,7 +185,6 @@ def _free(base: str, module: Module, used: Collection[str] = ()) -> str:
 def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tuple[Edit, ...]:
     """Return edits that insert the source of a function after it, and its imports.
 
-    Statements that the file already has, such as from an earlier insertion, are not inserted again.
     `name` is the module name of the file itself, which needs no import.
 
     Raises:
@@ -208,8 +206,6 @@ def insertion(module: Module, subject: Subject, text: str, name: str = "") -> tu
     if ast.get_docstring(tree) is not None:
         del body[0]
     _check_names(module, needed, tree)
-    shared = _shared(module, body)
-    body = [node for node in body if node not in shared]
     names = list(dict.fromkeys(name for node in body for name in bound_in_scope(node)))
     definers = module.bindings.definers
     clashing = [name for name in names if name in definers or hasattr(builtins, name)]
@@ -242,24 +238,6 @@ def _check_names(module: Module, needed: Iterable[_Import], tree: ast.Module) ->
     if clashing:
         words = ", ".join(sorted(clashing))
         raise NotSourcerized(f"cannot insert: the file already defines {words}; {_INSTEAD}")
-
-
-def _shared(module: Module, body: Sequence[ast.stmt]) -> set[ast.stmt]:
-    """Return the statements of a source that the file already has, with all that they read."""
-    meanings = {chunk.statement.meaning for chunk in module.chunks}
-    definers = module.bindings.definers
-    bound = {node: set(bound_in_scope(node)) for node in body}
-    shared = {
-        node
-        for node in body
-        if syntax_digest.digest(ast.Module([node], []), docstrings=False) in meanings
-        and all(len(definers.get(name, ())) == 1 for name in bound[node])
-    }
-    while True:
-        own = set().union(*(bound[node] for node in body if node not in shared))
-        if not (reading := {node for node in shared if own & _read(node)}):
-            return shared
-        shared -= reading
 
 
 def _read(node: ast.AST) -> set[str]:

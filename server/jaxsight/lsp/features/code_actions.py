@@ -17,7 +17,7 @@ from lsprotocol import types
 from jaxsight.features.code_actions import OPEN_PANEL
 from jaxsight.features.model import Action, ActionKind
 from jaxsight.lsp.context import ClientContext
-from jaxsight.lsp.convert import text_edit
+from jaxsight.lsp.convert import text_edit, unconverted
 from jaxsight.lsp.documents.text import DocumentWindow
 from jaxsight.lsp.features.diagnostics import diagnostic
 from jaxsight.source.text import Edit
@@ -98,7 +98,7 @@ def _action(context: ClientContext, view: DocumentWindow, action: Action) -> typ
     title = one_line(action.title)
     converted = types.CodeAction(title=title, kind=action.kind)
     if action.finding is not None:
-        converted.diagnostics = [diagnostic(context, view, action.finding, {})]
+        converted.diagnostics = [diagnostic(context, view, action.finding)]
         converted.is_preferred = action.preferred
     if action.pending and context.client.resolves_edits:
         converted.data = {"uri": view.uri, "pending": action.pending}
@@ -121,12 +121,7 @@ def workspace_edit(
     created = types.CreateFile(uri=uri, kind="create", options=options)
     # The file is not open; `features/proposals` edits whole lines.
     edits: list[types.TextEdit | types.AnnotatedTextEdit | types.SnippetTextEdit] = [
-        types.TextEdit(
-            types.Range(*(types.Position(at.line, at.column) for at in (each.start, each.end))),
-            edit.text,
-        )
-        for edit in action.edits
-        for each in [edit.range]
+        types.TextEdit(unconverted(edit.range), edit.text) for edit in action.edits
     ]
     document = types.OptionalVersionedTextDocumentIdentifier(uri=uri)
     changes = types.TextDocumentEdit(text_document=document, edits=edits)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from jaxsight.files import reading
 from jaxsight.lsp.context import ClientContext
-from jaxsight.lsp.convert import SEVERITIES
-from jaxsight.lsp.documents.text import ClientDocument, DocumentWindow
+from jaxsight.lsp.convert import SEVERITIES, unconverted
+from jaxsight.lsp.documents.text import DocumentWindow
 from jaxsight.lsp.documents.uris import uri_key, uri_of
 from jaxsight.rules.finding import Finding, Place
 from jaxsight.source.text import Position
@@ -107,12 +106,11 @@ class Diagnostics:
         session.start_fixes(path, report)
         if versions == self._versions(path):
             self._last[path] = versions, report.reported
-        closed_files = await _read_closed_files(context, report.reported)
         return {
             view.uri: (
                 view.document.version,
                 [
-                    diagnostic(context, view, finding, closed_files)
+                    diagnostic(context, view, finding)
                     for finding in report.reported
                     if view.holds(finding.range)
                 ],
@@ -144,39 +142,11 @@ class Diagnostics:
         )
 
 
-async def _read_closed_files(
-    context: ClientContext, findings: Iterable[Finding]
-) -> dict[str, ClientDocument]:
-    """Read the files that findings refer to and that are not open, to convert columns."""
-    if not context.client.related_information:
-        return {}
-    paths = {mention.path for finding in findings for mention in finding.related}
-    closed = [path for path in paths if not context.documents.windows(path)]
-    texts = await asyncio.gather(*(asyncio.to_thread(_read, path) for path in closed))
-    return {
-        path: ClientDocument(uri_of(path), path, 0, text)
-        for path, text in zip(closed, texts, strict=True)
-    }
-
-
-def _read(path: str) -> str:
-    try:
-        return reading.text(path, strict=False)
-    except reading.UnreadableError as error:
-        log.info("related place of a finding: %s", error)
-        return ""
-
-
-def diagnostic(
-    context: ClientContext,
-    view: DocumentWindow,
-    finding: Finding,
-    closed_files: Mapping[str, ClientDocument],
-) -> types.Diagnostic:
-    """Convert a finding; `closed_files` has the files that are not open, by path."""
+def diagnostic(context: ClientContext, view: DocumentWindow, finding: Finding) -> types.Diagnostic:
+    """Convert a finding."""
     client, related, page = context.client, None, None
     if client.related_information and finding.related:
-        related = [_related(context, mention, closed_files) for mention in finding.related]
+        related = [_related(context, mention) for mention in finding.related]
     if client.code_descriptions and finding.url:
         page = types.CodeDescription(finding.url)
     # Lists of problems show all of a message; help and notes are in hovers.
@@ -192,13 +162,10 @@ def diagnostic(
     )
 
 
-def _related(
-    context: ClientContext, mention: Place, closed_files: Mapping[str, ClientDocument]
-) -> types.DiagnosticRelatedInformation:
+def _related(context: ClientContext, mention: Place) -> types.DiagnosticRelatedInformation:
     view = context.documents.window(mention.path, mention.range)
-    if view is None:
-        path = mention.path
-        document = closed_files.get(path) or ClientDocument(uri_of(path), path, 0, "")
-        view = DocumentWindow(document, context.documents.units)
-    location = types.Location(uri=view.uri, range=view.to_range(mention.range))
+    if view is not None:
+        location = types.Location(uri=view.uri, range=view.to_range(mention.range))
+    else:  # places in files that are not open are whole lines
+        location = types.Location(uri_of(mention.path), unconverted(mention.range))
     return types.DiagnosticRelatedInformation(location=location, message=one_line(mention.message))

@@ -18,7 +18,7 @@ from jaxsight.lsp.context import ClientContext, WrongArguments
 from jaxsight.lsp.documents.uris import path_of
 from jaxsight.lsp.documents.virtual_uris import PROFILE, VirtualDocument
 from jaxsight.lsp.features.virtual_documents import VirtualDocuments
-from jaxsight.lsp.progress import cancellable
+from jaxsight.lsp.progress import progress_bar
 from jaxsight.text import units
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class RunCommands:
         command = f"measure FILE:{plan.function}"
         if not await self._agrees((plan.root, ""), plan.prompt, ["Cancel", "Measure"], command):
             return None
-        async with cancellable(context, f"Measuring {function}") as bar:
+        async with progress_bar(context, f"Measuring {function}") as bar:
             times = await bar.result_of(context.session.measuring.run(plan, bar.report))
         if times is None:
             return None
@@ -109,7 +109,7 @@ class RunCommands:
         # Editors end the path of a folder with a slash, which the document's URI would double.
         path = (path_of(path) or path).rstrip("/\\")
         stop = asyncio.Event()
-        async with cancellable(context, "Reading the profile") as bar:
+        async with progress_bar(context, "Reading the profile") as bar:
             bar.when_cancelled(stop.set)
             document = await context.session.open_profile(path, bar.report, stop)
         if document is None:
@@ -152,7 +152,7 @@ class RunCommands:
     async def _followed(self, plan: RunPlan) -> RunOutcome:
         context = self._context
         stop = asyncio.Event()
-        async with cancellable(context, f"Running {plan.program.title}") as bar:
+        async with progress_bar(context, f"Running {plan.program.title}") as bar:
             bar.when_cancelled(stop.set)
 
             def report(seen: RunCoverage) -> None:

@@ -15,7 +15,7 @@ from lsprotocol import types
 
 from jaxsight.lsp.context import ClientContext
 from jaxsight.lsp.convert import inert, notice
-from jaxsight.lsp.progress import cancellable
+from jaxsight.lsp.progress import progress_bar
 
 if TYPE_CHECKING:
     from jaxsight.features.setup.targets import Offer
@@ -101,7 +101,7 @@ class Targets:
         command = f"targets install {platform}"
         if not await context.agrees(plan.prompt, ["Cancel", "Install"], command):
             return
-        async with cancellable(context, f"Installing {plan.title}") as bar:
+        async with progress_bar(context, f"Installing {plan.title}") as bar:
             installed = await bar.result_of(context.session.installer.install(plan, bar.report))
         if installed is not None:
             context.show_message(types.MessageType.Info, installed)

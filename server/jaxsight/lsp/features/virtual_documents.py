@@ -55,8 +55,6 @@ class VirtualDocuments:
     def __init__(self, context: ClientContext) -> None:
         self._context = context
         self._shown: dict[VirtualDocument, None] = {}
-        self._linked: dict[VirtualDocument, tuple[tuple[int, ...], str, Sequence[Linked]]] = {}
-        """Texts and links of documents, with the versions of the source that they are of."""
         self._folder: Path | None = None
         self._resting: dict[str, asyncio.TimerHandle] = {}
         """Refreshes of program files that wait for more edits."""
@@ -131,25 +129,14 @@ class VirtualDocuments:
 
         There are none if it has another text now.
         """
-        versions = tuple(
-            view.document.version for view in self._context.documents.windows(document.path)
-        )
-        linked = self._linked.get(document)
-        if linked is None or linked[0] != versions:
-            try:
-                content = await self.compute(document)
-            except LookupError:
-                return ()
-            linked = self._linked[document] = versions, content.text, content.links
-            while len(self._linked) > _REMEMBERED:
-                del self._linked[next(iter(self._linked))]
-        _, current, links = linked
-        return links if current.rstrip("\n") == text.rstrip("\n") else ()
+        try:
+            content = await self.compute(document)
+        except LookupError:
+            return ()
+        return content.links if content.text.rstrip("\n") == text.rstrip("\n") else ()
 
     def refresh(self, path: str) -> None:
         """Notify the client of new answers about a file."""
-        for linked in [linked for linked in self._linked if linked.path == path]:
-            del self._linked[linked]
         for document in [document for document in self._shown if document.path == path]:
             if self._context.client.asks_content:
                 self._context.start(self._refresh(document), f"refreshing {document.uri()}")

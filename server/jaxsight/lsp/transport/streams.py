@@ -15,7 +15,6 @@ import logging
 import os
 import queue
 import re
-import select
 import sys
 import threading
 from collections.abc import Callable
@@ -103,42 +102,19 @@ async def introduction(source: asyncio.StreamReader, outbox: ByteSink) -> JsonOb
 
 
 class Outbox:
-    """Writes to a file descriptor, in order.
-
-    Data that certainly fits is written at once, the rest from a thread.
-    """
+    """Writes to a file descriptor from a thread, in order."""
 
     def __init__(self, descriptor: int, failed: Callable[[], None]) -> None:
-        """Start the thread; it, or `write`, calls `failed` when the other side is gone."""
+        """Start the thread, which calls `failed` when the other side is gone."""
         self._descriptor = descriptor
         self._failed = failed
-        self._put = self._written = 0
-        """How many messages were passed to the thread, and how many of them it has written."""
         self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="jaxsight writer", daemon=True)
         self._thread.start()
 
     def write(self, data: bytes) -> None:
-        """Write `data`, now or later; call this from one thread only."""
-        if self._put == self._written and self._fits(data):
-            try:
-                data = data[os.write(self._descriptor, data) :]
-            except OSError:
-                self._failed()
-                return
-            if not data:
-                return
-        self._put += 1
+        """Write `data`, after what was passed before."""
         self._waiting.put(data)
-
-    def _fits(self, data: bytes) -> bool:
-        """Return whether writing would not block.
-
-        A pipe that is ready accepts `PIPE_BUF` bytes (POSIX); on Windows one cannot find out.
-        """
-        if sys.platform == "win32" or len(data) > select.PIPE_BUF:
-            return False
-        return bool(select.select((), (self._descriptor,), (), 0)[1])
 
     def close(self) -> None:
         """Write the pending output, if the client reads it soon."""
@@ -151,7 +127,6 @@ class Outbox:
                 unwritten = memoryview(data)
                 while unwritten:
                     unwritten = unwritten[os.write(self._descriptor, unwritten) :]
-                self._written += 1
         except OSError:
             self._failed()
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-
-import rich_click as click
 
 from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import command
-from jaxsight.cli.output.printing import Printer, Text, print_json, print_rows, styled, write_file
+from jaxsight.cli.output.printing import Printer, Text, print_json, print_rows, styled
 from jaxsight.cli.parameters import AsJson, Python
 from jaxsight.cli.user_python import program_environment, starting
-from jaxsight.features.profiles import ProfileReport, page, record, report
+from jaxsight.features.profiles import ProfileReport, record, report
 from jaxsight.files import reading
 from jaxsight.profiles.reading import read
 from jaxsight.profiles.sources import NoProfile, ProfiledSources, files_of
@@ -31,7 +28,6 @@ def profile(
     steps: int = 5,
     step: str = "",
     python: Python = None,
-    open_page: bool = False,
     root: Path | None = None,
     as_json: AsJson = False,
 ) -> int:
@@ -56,7 +52,6 @@ def profile(
         steps (N>=1): With [cyan]--run[/cyan]: steps.
         step (NAME): With [cyan]--run[/cyan]: the compiled function whose calls are steps. [default:
             the first that is called four times]
-        open_page (--open): Open the report in the browser.
         root (FOLDER): Folder with the sources of a profile from another machine. [default: the
             current folder]
     """
@@ -87,11 +82,6 @@ def profile(
         print_json(record(found, sources))
     else:
         print_report(Printer(stderr=ran, wrap=True), made)
-    if open_page:
-        page_file = Path(tempfile.mkdtemp(prefix="jaxsight-profile-")) / "profile.html"
-        write_file(page_file, page(made).encode())
-        errors.print(one_line(f"opening {page_file}"))
-        click.launch(page_file.as_uri())
     return status
 
 

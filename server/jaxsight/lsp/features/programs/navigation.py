@@ -1,4 +1,4 @@
-"""Definitions, references, highlights and selections in printed programs.
+"""Definitions, references and highlights in printed programs.
 
 What no line of a program defines was written in Python: the definition of an equation is its
 expression there. The way back is `textDocument/implementation`, from an expression to its equations
@@ -33,7 +33,6 @@ class Navigation:
         serve(types.TEXT_DOCUMENT_DEFINITION, self._definition)
         serve(types.TEXT_DOCUMENT_REFERENCES, self._references)
         serve(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT, self._highlights)
-        serve(types.TEXT_DOCUMENT_SELECTION_RANGE, self._selections)
         self._context.serve(types.TEXT_DOCUMENT_IMPLEMENTATION, self._implementations)
 
     async def _definition(
@@ -119,18 +118,6 @@ class Navigation:
         if opened.shows is None:
             return ()
         return await self._documents.links(opened.shows, opened.program.text)
-
-    async def _selections(
-        self, opened: ReadProgram, params: types.SelectionRangeParams
-    ) -> list[types.SelectionRange]:
-        answers = []
-        for position in params.positions:
-            parent: types.SelectionRange | None = None
-            for span in reversed(editor_views.selections(opened.program, opened.offset(position))):
-                parent = types.SelectionRange(opened.range(*span), parent)
-            assert parent is not None
-            answers.append(parent)
-        return answers
 
 
 def _innermost(links: Sequence[Linked], position: Position) -> list[Linked]:

@@ -1,4 +1,4 @@
-"""A watchdog for the event loop: it logs functions that block the loop for too long.
+"""A watchdog for the event loop: it reports functions that block the loop for too long.
 
 A turn is the time between two waits of the loop.
 Only the processor time of the loop's thread is measured, so a busy machine and other threads do not
@@ -9,7 +9,6 @@ While the loop is idle, nothing is measured and no thread wakes up.
 from __future__ import annotations
 
 import asyncio
-import logging
 import selectors
 import sys
 import threading
@@ -18,19 +17,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 
-log = logging.getLogger(__name__)
-
 LIMIT = 0.05
 """Seconds of processor time that a turn may take: more is a long task (W3C, Long Tasks API)."""
-_QUIET = 30.0
-"""Seconds between two log lines, a choice: a busy loop must not also fill the log."""
-_START = 5.0
-"""Seconds that a server takes at most to start: 0.6 s to the first hover (`docs/performance.md`),
-and some times as long on a busy machine."""
 _AWAKE = 20
 """Samples without a turn, after which the sampling thread goes to sleep: one second, so that
 keystrokes do not wake it each time."""
-_FRAMES_SHOWN = 4  # the function that works, and who called it; more make the log line wrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +114,3 @@ def _names(frame: FrameType | None) -> Iterator[str]:
         if isinstance(module, str) and module.startswith("jaxsight."):
             yield f"{module.removeprefix('jaxsight.')}.{frame.f_code.co_name}"
         frame = frame.f_back
-
-
-class SlowTurns:
-    """Logs long turns, at most one per 30 seconds."""
-
-    def __init__(self, start: float = _START) -> None:
-        """Log nothing in the first `start` seconds, in which modules are imported."""
-        self._silent_until = time.monotonic() + start
-        self._said = False
-        self._unsaid = 0
-
-    def __call__(self, turn: Turn) -> None:
-        """Log a turn, unless another was logged recently."""
-        now = time.monotonic()
-        if now < self._silent_until:
-            self._unsaid += self._said
-            return
-        self._silent_until = now + _QUIET
-        where = " < ".join(turn.where[:_FRAMES_SHOWN]) or "an unknown function"
-        more = f" ({self._unsaid} more since the last report)" if self._unsaid else ""
-        log.warning("the event loop was busy for %.0f ms in %s%s", turn.seconds * 1000, where, more)
-        self._said, self._unsaid = True, 0
