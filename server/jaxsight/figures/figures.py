@@ -21,7 +21,7 @@ from jaxsight.wire.chunks import Span
 from jaxsight.wire.donation import Donation, donations
 from jaxsight.wire.kernel_graph import Graph, Kernel
 from jaxsight.wire.meshes import Chosen, Mesh
-from jaxsight.wire.messages.compiling import SLOW, Compiled, SlowCompile
+from jaxsight.wire.messages.compiling import SLOW, Compiled
 from jaxsight.wire.messages.replies import Lowered, LoweredEquation
 
 At = TypeVar("At")
@@ -81,10 +81,10 @@ class Figures(Generic[At]):
         return self.compiled.graph
 
     @property
-    def slow(self) -> SlowCompile | None:
-        """How long it took to compile, if that is long."""
+    def slow(self) -> float | None:
+        """The seconds that it took to compile, if they are many."""
         seconds = self.compiled.seconds
-        return SlowCompile(seconds) if seconds >= SLOW and not self.is_unfolded else None
+        return seconds if seconds >= SLOW and not self.is_unfolded else None
 
     @property
     def is_complete(self) -> bool:

@@ -21,7 +21,7 @@ from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.rules.rule import Decides
 from jaxsight.targets.target import Target
 from jaxsight.wire.chunks import Span
-from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
+from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.measuring import Conditions, Measured, ProgramTimes
 from jaxsight.wire.messages.replies import Listing, Lowered, Outlined, Traced
 from jaxsight.wire.messages.requests import TransformedSource
@@ -187,8 +187,6 @@ class SessionMemory:
         """Compiled programs, by the digest of program, compiler and target."""
         self.foldings: Cache[str, Folding | Trouble] = Cache(size=_COMPILED, outdated=True)
         """Measured constant folding, by the digest of the program."""
-        self.slow: Cache[str, SlowCompile] = Cache(size=_COMPILED, outdated=True)
-        """What saves time of compiling, by the digest of the program."""
         self.results: Cache[tuple[str, str], tuple[Answer, AnyFigures | Refused]] = Cache(
             size=_COMPILED, function=lambda key, of: (of[0].question.unit, key[1]), outdated=True
         )

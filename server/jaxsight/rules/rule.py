@@ -89,7 +89,7 @@ class CompileTimes(Enum):
     """What a rule about kernels is told of a compile besides its kernels."""
 
     FOLDING = "how long it takes with constant folding and without"
-    SLOWNESS = "what saves time of a compile that takes long, or does not end"
+    SLOWNESS = "how long it takes, also if it does not end in time"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from typing import (
 )
 
 from jaxsight.timeline import mark
-from jaxsight.wire.messages.compiling import Compile, Folding, FromCompiler, SlowCompile
+from jaxsight.wire.messages.compiling import Compile, Folding, FromCompiler
 from jaxsight.wire.messages.replies import FromTracer
 from jaxsight.wire.messages.requests import Request, ToTracer
 
@@ -59,7 +59,7 @@ PROGRAM_CAPTURED_LIMIT = 256 * 1024 * 1024
 
 HEADER = struct.Struct(">I")
 
-Message = ToTracer | FromTracer | Compile | FromCompiler | Folding | SlowCompile
+Message = ToTracer | FromTracer | Compile | FromCompiler | Folding
 """Messages between processes, and records of caches."""
 
 _MESSAGES: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}

@@ -35,7 +35,7 @@ from jaxsight.text.layout import cut
 from jaxsight.text.parsing import module_in
 from jaxsight.text.terminal import instruction
 from jaxsight.trust.decisions import COMMAND, command
-from jaxsight.wire.messages.compiling import Folding, SlowCompile
+from jaxsight.wire.messages.compiling import Folding
 from jaxsight.wire.messages.replies import Outlined, Traced
 
 # The finding of a function whose program differs between the processes of a job.
@@ -346,31 +346,15 @@ async def _in_kernels(
         again = engine.programs.result(view)
         result = await engine.waiting.within(again, check.patience, view) or result
     judge = functools.partial(run_rules.of_kernels, view, outlined, folding=folding)
-    slow = await _slow(engine, view, result, codes, check)
-    first = await engine.look(view, functools.partial(judge, result, codes, slow=slow))
+    first = await engine.look(view, functools.partial(judge, result, codes))
     if not first.incomplete:
         return first.findings
     completing = engine.programs.result(view, result.target, complete=True)
     complete: Compilation | None = await engine.waiting.within(completing, check.patience, view)
     if complete is None:
         return first.findings
-    slow = await _slow(engine, view, complete, first.incomplete, check)
-    rest = functools.partial(judge, complete, first.incomplete, slow=slow)
+    rest = functools.partial(judge, complete, first.incomplete)
     return [*first.findings, *(await engine.look(view, rest)).findings]
-
-
-async def _slow(
-    engine: Engine,
-    view: View,
-    result: Compilation,
-    codes: Sequence[str],
-    check: _Check,
-) -> SlowCompile | None:
-    """Return what saves time of a slow compile, where a wanted rule reports it."""
-    if all(RULES[code].measures is not CompileTimes.SLOWNESS for code in codes):
-        return None
-    measuring = engine.programs.slow_compile(view, result)
-    return await engine.waiting.within(measuring, check.patience, view)
 
 
 # What hints say at the head of a function, as information: for clients that show nothing else.

@@ -25,7 +25,7 @@ from jaxsight.source.statements import TopLevelStatement, tree_of
 from jaxsight.source.text import Range, SourceText
 from jaxsight.targets.target import Target
 from jaxsight.text.parsing import literal_in
-from jaxsight.wire.messages.compiling import Folding, Incomplete, SlowCompile
+from jaxsight.wire.messages.compiling import Folding, Incomplete
 from jaxsight.wire.messages.inputs import InputSpec, TreeSpec, ValueSpec
 from jaxsight.wire.messages.replies import Outlined, Traced
 from jaxsight.wire.program import Body, Step
@@ -65,7 +65,6 @@ def of_kernels(
     result: AnyFigures | Refused,
     codes: Iterable[str],
     folding: Folding | None = None,
-    slow: SlowCompile | None = None,
 ) -> Judged:
     """Return the findings of the wanted codes in a target's kernels.
 
@@ -75,7 +74,6 @@ def of_kernels(
         folding: the measured times of constant folding. If the program was compiled without
             constant folding, only the rule about it applies: the kernels of the user's own compile
             differ.
-        slow: what was measured to save time of a slow compile.
     """
     measured = None
     if isinstance(result, Refused):
@@ -84,8 +82,7 @@ def of_kernels(
         measured = CompileTimes.FOLDING
     wanted = (RULES[code] for code in codes if measured in (None, RULES[code].measures))
     rules = [(rule, find) for rule in wanted if (find := rule.in_kernels)]
-    slow = slow or result.slow
-    return _judged(view, outlined, result, rules, folding, slow)
+    return _judged(view, outlined, result, rules, folding)
 
 
 def of_module(module: Module) -> Iterator[Finding]:
@@ -135,7 +132,6 @@ def _judged(
     result: AnyFigures | Refused | None,
     rules: Iterable[tuple[Rule, FindInProgram]],
     folding: Folding | None = None,
-    slow: SlowCompile | None = None,
     target: Target | None = None,
 ) -> Judged:
     """Run rules on a program."""
@@ -151,7 +147,7 @@ def _judged(
         program=outlined.program,
         folds=outlined.folds,
         folding=folding,
-        slow=slow,
+        slow=result.slow if result is not None else None,
         exact=not view.caveats,
         numbers=frozenset(
             _numbers([argument.spec for argument in view.answer.question.trace.arguments])

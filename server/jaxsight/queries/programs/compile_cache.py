@@ -31,12 +31,11 @@ from jaxsight.queries.long_work import end, forget, progress
 from jaxsight.queries.memory import SessionMemory
 from jaxsight.queries.programs.disk_cache import DiskCache, digest
 from jaxsight.queries.programs.located_figures import Refused
-from jaxsight.queries.programs.slow_compiles import Search
 from jaxsight.queries.traces.located_answer import Answer
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import words
-from jaxsight.wire.messages.compiling import Compile, Compiled, Folding, SlowCompile
-from jaxsight.wire.messages.replies import Failed, Lowered, LoweredChange
+from jaxsight.wire.messages.compiling import Compile, Compiled, Folding
+from jaxsight.wire.messages.replies import Failed, Lowered
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
 from jaxsight.workers.compilation.default_target import own_target
 from jaxsight.workers.compilation.environments import CompilerEnvironment, ends_early, identity
@@ -64,7 +63,6 @@ Lower = Callable[[Answer, Target], Awaitable[Lowered | Failed | Died | None]]
 
 _Compiling: TypeAlias = Callable[[Compile], Awaitable[Compiled | Trouble]]
 
-LowerChanged = Callable[[Answer, Target, str, int], Awaitable[LoweredChange | None]]
 """The same with a change at an operation; `None` also if it cannot be changed so."""
 
 
@@ -190,53 +188,6 @@ class CompileCache:
             if cached is not None and isinstance(cached[1], Figures) and cached[1].is_unfolded:
                 self.memory.results.pop((answer.question.key, target.name))
         return measured
-
-    async def slow(
-        self, answer: Answer, result: AnyFigures | Refused, python: str, lower: LowerChanged
-    ) -> SlowCompile | None:
-        """Return what saves most of the time of a slow compile.
-
-        Returns `None` if that cannot be measured: it is not slow, runs on several devices, or is
-        not sent to the host.
-
-        Args:
-            answer: the function.
-            result: how it was compiled, or that it was not in time.
-            python: as for `get`.
-            lower: lowers the function with a change.
-        """
-        lowered, target, slow = result.lowered, result.target, result.slow
-        if slow is None or lowered is None or lowered.request.distribution is not None:
-            return None
-        if target.host and self.not_sent(answer.question.path, target.host):
-            return None
-        prepared = await self.prepared(lowered, target, python)
-        if isinstance(prepared, Trouble):
-            return None
-        program, request, environment = prepared
-        complete = not ends_early(target, environment)
-        if isinstance(result, Figures):
-            complete = result.is_complete
-        name = digest(program, "slow", str(complete))
-        known = self.memory.slow.get(name) or await asyncio.to_thread(
-            self.disk.record, name, SlowCompile
-        )
-        if known is None:
-            change = functools.partial(lower, answer, target)
-
-            async def measure() -> SlowCompile:
-                whole = replace(request, complete=complete)
-                title = f"changes of {answer.question.subject.name} for {target.short}"
-                compilers = self.compilers.measuring(target, environment)
-                async with self._progress(name, title), compilers as compile:
-                    search = Search(change, compile, whole, slow.seconds, bool(lowered.folds))
-                    measured = replace(slow, savings=await search.savings())
-                await asyncio.to_thread(self.disk.put, name, measured)
-                return measured
-
-            known = await self._shared(name, measure)
-        self.memory.slow.put(name, known)
-        return replace(known, seconds=slow.seconds)
 
     async def aclose(self) -> None:
         """Cancel all work and end the compilers."""

@@ -16,11 +16,11 @@ from typing import TypeVar
 from jaxsight.files import private
 from jaxsight.files.cache_folder import CacheFolder
 from jaxsight.wire import frames as wire
-from jaxsight.wire.messages.compiling import COMPILER_VERSION, Compiled, Folding, SlowCompile
+from jaxsight.wire.messages.compiling import COMPILER_VERSION, Compiled, Folding
 
 log = logging.getLogger(__name__)
 
-_Kept = TypeVar("_Kept", Compiled, Folding, SlowCompile)
+_Kept = TypeVar("_Kept", Compiled, Folding)
 
 
 def digest(*parts: str) -> str:
@@ -58,7 +58,7 @@ class DiskCache(CacheFolder):
             return None
         return record if isinstance(record, kind) else None
 
-    def put(self, name: str, entry: Compiled | Folding | SlowCompile) -> None:
+    def put(self, name: str, entry: Compiled | Folding) -> None:
         """Store an entry; errors such as a full disk are logged."""
         try:
             body = wire.encode(entry)[wire.HEADER.size :]

@@ -17,7 +17,6 @@ from jaxsight.text.parsing import FUNCTIONS, FunctionNode, enclosing_nodes
 from jaxsight.wire.chunks import Span
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.meshes import Chosen
-from jaxsight.wire.messages.compiling import SlowCompile
 from jaxsight.wire.messages.replies import Lowered, Traced
 from jaxsight.workers.compilation.compilers import Trouble
 
@@ -115,9 +114,9 @@ class Refused:
     """Whether another compile would say no more about temporaries."""
 
     @property
-    def slow(self) -> SlowCompile | None:
-        """How long it was compiled, if it was not in time."""
-        return SlowCompile(self.trouble.seconds) if self.trouble.kind == "time" else None
+    def slow(self) -> float | None:
+        """The seconds that it was compiled, if it was not in time."""
+        return self.trouble.seconds if self.trouble.kind == "time" else None
 
 
 @dataclass(eq=False, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from jaxsight.figures.figures import AnyFigures
 from jaxsight.projects.projects import Projects
@@ -24,7 +24,7 @@ from jaxsight.queries.traces.traces import DocumentTraces
 from jaxsight.rules.program.work import is_worth_measuring
 from jaxsight.targets.target import Target
 from jaxsight.text.inert import words
-from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
+from jaxsight.wire.messages.compiling import Compiled, Folding
 from jaxsight.wire.messages.replies import Failed, Outlined
 from jaxsight.workers.compilation import environments
 from jaxsight.workers.compilation.compilers import Compilers, Trouble
@@ -32,13 +32,6 @@ from jaxsight.workers.request_queue import Priority
 from jaxsight.workers.results import Died
 
 T = TypeVar("T")
-
-_Measured = Literal["folding", "slow"]
-"""What is measured: constant folding, or what makes a compile slow."""
-
-_QUIET = 1.0
-"""Seconds without an edit of a file, after which it is measured what saves time of a compile: a
-choice, this occupies a core for many times as long."""
 
 LONG_COMPILE = 1.0
 """Seconds of compiling after which that is shown in a hint, a choice: shorter would flicker."""
@@ -58,8 +51,8 @@ class Programs:
     _attention: Attention
     _compiling: CompileCache | None = None
     _unsaved: set[str] = field(default_factory=set)
-    _measuring: SharedWork[tuple[str, str, _Measured, str], Any] = field(default_factory=SharedWork)
-    """By file, function, what is measured, and key of the answer that is."""
+    _measuring: SharedWork[tuple[str, str, str], Any] = field(default_factory=SharedWork)
+    """Measurements of constant folding, by file, function, and key of the answer."""
     _since: dict[ByFunction, list[float]] = field(default_factory=dict)
     """When the compiles that run now for the first target began, by file and function."""
 
@@ -93,7 +86,6 @@ class Programs:
     def edited(self, path: str) -> None:
         """Take note that the text of a file differs from the file."""
         self._unsaved.add(path)
-        self._measuring.cancel_if(lambda key: (key[0], key[2]) == (path, "slow"))
 
     def is_saved(self, path: str) -> bool:
         """Return whether a file's text was not edited since it was opened or saved."""
@@ -350,47 +342,24 @@ class Programs:
         measurement.
         """
         project = self._projects.of(view.answer.question.path)
-        is_worth = not isinstance(result, Refused) and is_worth_measuring(result.lowered.folds)
+        interpreter = project.interpreter
+        key = view.answer.question.path, view.subject.id, view.answer.key
+        self._measuring.cancel_if(lambda each: each[:2] == key[:2] and each != key)
+        if (
+            interpreter is None
+            or isinstance(result, Refused)
+            or not is_worth_measuring(result.lowered.folds)
+        ):
+            return None
+        python = interpreter.path
+        lower = functools.partial(tracer_requests.lower, project)
 
-        async def measure(python: str) -> Folding | None:
-            lower = functools.partial(tracer_requests.lower, project)
+        async def measure() -> Folding | None:
             return await self.compiling().folding(view.answer, result.target, python, lower)
 
-        return await self._latest("folding", view, measure if is_worth else None)
-
-    async def slow_compile(self, view: View, result: Compilation) -> SlowCompile | None:
-        """Return what saves time of a compile that takes long.
-
-        Returns `None` if it does not, or if that cannot be measured. An edit of the file, and a new
-        program of the function, cancel the measurement.
-        """
-        project = self._projects.of(view.answer.question.path)
-
-        async def measure(python: str) -> SlowCompile | None:
-            await asyncio.sleep(_QUIET)
-            answer = (await self._traces.for_target(view, result.target)).answer
-            lower = functools.partial(tracer_requests.lower_changed, project)
-            return await self.compiling().slow(answer, result, python, lower)
-
-        return await self._latest("slow", view, measure if result.slow is not None else None)
-
-    async def _latest(
-        self, kind: _Measured, view: View, measure: Callable[[str], Coroutine[None, None, T]] | None
-    ) -> T | None:
-        """Return the result of measuring a function, which callers with the same answer share.
-
-        A measurement of another answer is cancelled.
-        """
-        interpreter = self._projects.of(view.answer.question.path).interpreter
-        key = view.answer.question.path, view.subject.id, kind, view.answer.key
-        self._measuring.cancel_if(lambda each: each[:3] == key[:3] and each != key)
-        if measure is None or interpreter is None:
-            return None
         with contextlib.suppress(TraceGone):
-            result: T | None = await self._measuring.get(
-                key, functools.partial(measure, interpreter.path)
-            )
-            return result
+            measured: Folding | None = await self._measuring.get(key, measure)
+            return measured
         return None
 
     async def aclose(self) -> None:

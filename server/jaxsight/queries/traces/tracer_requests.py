@@ -24,7 +24,6 @@ from jaxsight.wire.messages.replies import (
     Failed,
     Listing,
     Lowered,
-    LoweredChange,
     MissingModules,
     Outlined,
     Traced,
@@ -33,7 +32,6 @@ from jaxsight.wire.messages.requests import (
     NEW,
     FindModules,
     Lower,
-    LowerChanged,
     Outline,
     Request,
     Show,
@@ -197,17 +195,6 @@ async def lower(
     reply = await _about(client, answer, lambda id: Lower(NEW, id, platform, capability), urgency)
     is_gone = isinstance(reply, Failed) and reply.failure.stage != "lower"
     return None if is_gone or isinstance(reply, Cancelled) else reply
-
-
-async def lower_changed(
-    client: AnswersRequests, answer: Answer, target: Target, change: str, at: int
-) -> LoweredChange | None:
-    """Return a traced function with a change as StableHLO; `None` if there is none."""
-    platform, capability = target.platform, target.capability
-    reply = await _about(
-        client, answer, lambda id: LowerChanged(NEW, id, platform, capability, change, at)
-    )
-    return reply if isinstance(reply, LoweredChange) else None
 
 
 async def outline(client: AnswersRequests, answer: Answer) -> Outlined | None:

@@ -1,4 +1,4 @@
-"""JX430: XLA compiles a function for long, with what was measured to save most of the time."""
+"""JX430: XLA compiles a function for long."""
 
 from __future__ import annotations
 
@@ -7,17 +7,8 @@ from collections.abc import Iterator
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import is_slow
 from jaxsight.rules.rule import CompileTimes, Rule, Violation
-from jaxsight.rules.wording import quoted
 from jaxsight.text.units import seconds
-from jaxsight.wire.messages.compiling import (
-    BARRIER,
-    ROLLED,
-    SLOW,
-    UNFOLDED,
-    WITHOUT,
-    Compiled,
-    Saving,
-)
+from jaxsight.wire.messages.compiling import SLOW, Compiled
 
 RULE = Rule(
     __name__,
@@ -38,16 +29,12 @@ in 2 kernels 25 s, 25,485 in 3 kernels 49 s.
 """
 _LARGE = 500
 """Instructions of a large kernel; `_PER_KERNEL` is that of smaller ones."""
-_QUOTED = 28
-"""Characters of an expression in a message, beside two times."""
 _GPUS = ("cuda", "rocm")
-_SMALLEST = (WITHOUT, BARRIER, UNFOLDED, ROLLED)
-"""The kinds of changes, the smallest first."""
 
 
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
-    """Report how long a slow compile takes, at the place of the smallest change that helps."""
+    """Report how long a slow compile takes."""
     compiled, slow, target = view.compiled, view.slow, view.target
     if target is None:
         return
@@ -57,29 +44,15 @@ def find(view: ProgramView) -> Iterator[Violation]:
         return
     if view.folding is not None and is_slow(view.folding):
         return  # JX102 reports it
-    savings = {saving.kind: saving for saving in slow.savings}
-    found = [savings[kind] for kind in _SMALLEST if kind in savings]
     if compiled is None:
-        problem = f"does not compile for {target.short} in {seconds(slow.seconds)}"
+        problem = f"does not compile for {target.short} in {seconds(slow)}"
     else:
         least = "" if compiled.is_complete else "≥ "
-        problem = f"compiles for {target.short} in {least}{seconds(slow.seconds)}"
-    if not found:
-        yield Violation(
-            problem,
-            "",
-            help="roll loops up with `jax.lax.scan`, or jit parts of the function separately",
-        )
-        return
-    first, *others = found
+        problem = f"compiles for {target.short} in {least}{seconds(slow)}"
     yield Violation(
-        f"{problem}; {_change(view, first)} in {seconds(first.seconds)}",
-        first.at,
-        help=_HELP[(others or found)[0].kind],
-        notes=(
-            *(f"{_change(view, other)} in {seconds(other.seconds)}" for other in others),
-            "the compile times were measured on this machine",
-        ),
+        problem,
+        "",
+        help="roll loops up with `jax.lax.scan`, or jit parts of the function separately",
     )
 
 
@@ -89,31 +62,3 @@ def _may_take_long(compiled: Compiled, is_gpu: bool) -> bool:
     instructions = sum(kernel.emitted for kernel in kernels if kernel.emitted >= _LARGE)
     predicted = _PER_KERNEL * len(kernels) + _PER_INSTRUCTION * instructions
     return compiled.seconds >= _SUSPECT or (is_gpu and predicted >= SLOW / 2)
-
-
-_HELP = {
-    WITHOUT: "jit what comes before it separately, or write it in another way",
-    BARRIER: "pass its operands through `jax.lax.optimization_barrier`, so that XLA does not fuse "
-    "them with it",
-    ROLLED: "use `jax.lax.fori_loop` or `jax.lax.scan` to compile the body once",
-    UNFOLDED: "compute constants outside of the function, or turn folding off with "
-    "`compiler_options`",
-}
-
-
-def _change(view: ProgramView, saving: Saving) -> str:
-    match saving.kind:
-        case "without":
-            return f"without {_operation(view, saving)}"
-        case "barrier":
-            return f"with `optimization_barrier` before {_operation(view, saving)}"
-        case "rolled":
-            return f"with the loop of {saving.copies} copies rolled up"
-        case _:
-            return "without constant folding"
-
-
-def _operation(view: ProgramView, saving: Saving) -> str:
-    step = view.flow.steps.get(saving.at)
-    primitive = f"`{step.primitive}`" if step is not None else "one operation"
-    return quoted(view.quote(saving.at), primitive, _QUOTED)

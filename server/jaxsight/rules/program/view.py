@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jaxsight.text.parsing import FunctionNode
     from jaxsight.wire.chunks import Span
     from jaxsight.wire.meshes import Chosen, Mesh
-    from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
+    from jaxsight.wire.messages.compiling import Compiled, Folding
     from jaxsight.wire.messages.replies import Call
 
 
@@ -45,8 +45,8 @@ class ProgramView:
     """The meshes that the compiled program names, without duplicates."""
     folding: Folding | None = None
     """How long that compiles with constant folding and without, where it was measured."""
-    slow: SlowCompile | None = None
-    """How long that compiles, if it takes long, and what was measured to save time of it."""
+    slow: float | None = None
+    """The seconds that it compiles, at least, if it takes long."""
     exact: bool = True
     """Whether all ran that may have changed the values of what is captured."""
     numbers: frozenset[str] = frozenset()

@@ -31,12 +31,11 @@ from jaxsight.tracer.failures import UserError, clean, failure, is_library, refu
 from jaxsight.tracer.job import JaxTrace, Job, under
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import CallTree, OuterScope
-from jaxsight.tracer.programs.changed import NoSuchChange, changed
 from jaxsight.wire.chunks import Span, equation_path
 from jaxsight.wire.frames import CAPTURED_LIMIT
 from jaxsight.wire.messages.compiling import Compile
-from jaxsight.wire.messages.replies import Link, Listing, Lowered, LoweredChange, LoweredEquation
-from jaxsight.wire.messages.requests import STABLEHLO, Lower, LowerChanged, Show
+from jaxsight.wire.messages.replies import Link, Listing, Lowered, LoweredEquation
+from jaxsight.wire.messages.requests import STABLEHLO, Lower, Show
 from jaxsight_source.compat import avals
 from jaxsight_source.compat.inner import all_jaxprs, inner_jaxprs, walk
 from jaxsight_source.compat.jaxpr_types import Jaxpr, Var
@@ -65,28 +64,6 @@ def lower(job: Job[Lower]) -> Lowered:
         seconds = time.perf_counter() - begin
         tree = CallTree(open_jaxpr(traced.jaxpr).eqns)
         return lowered(traced, artifact, tree, markers, id=request.id, seconds=seconds)
-
-
-def lower_changed(job: Job[LowerChanged]) -> LoweredChange:
-    """Lower an earlier trace for one device with a change: the answer to `LowerChanged`.
-
-    Raises:
-        UserError: it is no longer kept, cannot be changed so, or cannot be lowered; then its stage
-            is `lower`.
-    """
-    request = job.request
-    job.begin("lower", request.platform)
-    trace = job.traces.of(request.trace)
-    with under(trace.settings):
-        try:
-            new = changed(trace.stage, request.change, request.at)
-            artifact = lowering.artifact(new.stage, request.platform, request.capability)
-        except NoSuchChange as reason:
-            raise refusal("lower", f"no change: {reason}", type="NoSuchChange") from reason
-        except Exception as error:
-            raise UserError(failure(error, "lower")) from error
-    program = base64.b64encode(artifact.bytes).decode("ascii")
-    return LoweredChange(request.id, program, new.operations, new.path, new.copies)
 
 
 def lowered(

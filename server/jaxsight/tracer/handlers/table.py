@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 
-from jaxsight.tracer.handlers.lower import lower, lower_changed
+from jaxsight.tracer.handlers.lower import lower
 from jaxsight.tracer.handlers.outline import outline
 from jaxsight.tracer.handlers.running import compare, measure
 from jaxsight.tracer.handlers.show import show, sourcerize
@@ -57,7 +57,6 @@ HANDLERS: Mapping[type[requests.Request[object]], Handler] = {
     requests.Sourcerize: Handler(sourcerize),
     requests.Show: Handler(show),
     requests.Lower: Handler(lower, runs_user_code="lower"),
-    requests.LowerChanged: Handler(lower_changed, runs_user_code="lower"),
     requests.Outline: Handler(outline),
     requests.Compare: Handler(compare, runs_user_code="compare"),
     requests.Measure: Handler(measure, runs_user_code="measure"),

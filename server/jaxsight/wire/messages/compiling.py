@@ -13,7 +13,7 @@ environments that are not ours.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from jaxsight.wire.donation import Alias
 from jaxsight.wire.kernel_graph import Graph
@@ -183,38 +183,8 @@ class Folding:
     is_ended: bool = False
 
 
-Change: TypeAlias = Literal["without", "barrier", "rolled", "unfolded"]
-"""What was changed of a program, see `Saving`."""
-WITHOUT: Final = "without"
-BARRIER: Final = "barrier"
-ROLLED: Final = "rolled"
-UNFOLDED: Final = "unfolded"
-
-
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """A change of a program, and how long the changed program compiles.
-
-    `kind`: `WITHOUT` an operation (at the equation `at`), with an `optimization_barrier` around its
-    operands, with an unrolled loop of `copies` iterations as a `scan`, without constant folding.
-    """
-
-    kind: Change
-    seconds: float
-    at: str = ""
-    copies: int = 0
-
-
 SLOW = 10.0
-"""Seconds of a compile from which it is reported, with what saves time: to find it takes longer."""
-
-
-@dataclass(frozen=True, slots=True)
-class SlowCompile:
-    """How long a program compiles, at least, and what was measured to save most of that."""
-
-    seconds: float
-    savings: tuple[Saving, ...] = ()
+"""Seconds of a compile from which it is reported, a choice."""
 
 
 Refusal: TypeAlias = Literal[

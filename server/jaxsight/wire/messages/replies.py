@@ -304,20 +304,6 @@ class Lowered:
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredChange:
-    """A changed program in StableHLO, as in `Lowered`."""
-
-    id: int
-    program: str
-    operations: int
-    """The number of operations of the unchanged program."""
-    path: str = ""
-    """The equation that the change is about; the first one of a loop."""
-    copies: int = 0
-    """The iterations of the loop that was rolled up."""
-
-
-@dataclass(frozen=True, slots=True)
 class Listing:
     """A text, with links from lines to the source; a line may have several links.
 
@@ -381,7 +367,6 @@ Reply = (
     | DryCalls
     | Listing
     | Lowered
-    | LoweredChange
     | Outlined
     | Compared
     | Measured

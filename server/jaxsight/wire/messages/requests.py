@@ -28,7 +28,6 @@ from jaxsight.wire.messages.replies import (
     Imported,
     Listing,
     Lowered,
-    LoweredChange,
     MissingModules,
     Outlined,
     Traced,
@@ -264,29 +263,6 @@ class Lower(AboutTrace[Lowered]):
     """The compute capability of the GPU for Pallas kernels (`9.0`); empty if unknown."""
 
 
-BEFORE, WITHOUT, BARRIER, ROLLED = "before", "without", "barrier", "rolled"
-"""Changes of a program, see `LowerChanged`."""
-
-
-@dataclass(frozen=True, slots=True)
-class LowerChanged(AboutTrace[LoweredChange]):
-    """Lower a trace for one device with a change, to measure what it saves of compiling.
-
-    Calls are inlined; the operations of the function are counted from 0. `change` is
-
-    * `BEFORE`: only the operations before operation `at`; what the others read are results;
-    * `WITHOUT`: all but operation `at`, whose results become parameters, and operands results;
-    * `BARRIER`: with an `optimization_barrier` around the operands of operation `at`;
-    * `ROLLED`: with the largest loop that Python unrolled as a `scan`.
-    """
-
-    TITLE: ClassVar[str] = "lowering for {0.platform}"
-    platform: str
-    capability: str
-    change: str
-    at: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Outline(AboutTrace[Outlined]):
     """Return a trace as plain data.
@@ -377,7 +353,6 @@ ToTracer = (
     | Sourcerize
     | Show
     | Lower
-    | LowerChanged
     | Outline
     | Compare
     | Measure

@@ -17,9 +17,8 @@ import itertools
 import logging
 import math
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal, TypeVar
 
 from jaxsight.compiler import folding as constant_folding
@@ -76,8 +75,6 @@ _IN_BACKGROUND = "in the background"
 """The purpose of a compiler that nobody waits for: kernels are known already."""
 _RUNNING = "running"
 """The same that runs a program, as the user has asked for."""
-_MEASURING = "measuring"
-"""The same where changed programs are compiled."""
 
 IDLE = 600.0
 """Seconds of idleness after which a compiler is ended, a choice: it uses some 190 MiB
@@ -212,19 +209,6 @@ class Compilers:
                 worker.idle.cancel()
             self._end_idle(worker)
 
-    @contextlib.asynccontextmanager
-    async def measuring(
-        self, target: Target, environment: CompilerEnvironment
-    ) -> AsyncIterator[Callable[[Compile, float], Awaitable[Compiled | Trouble]]]:
-        """Return a function that compiles, within a deadline in seconds, beside all other work.
-
-        Its process is nobody else's, has a low priority, and ends after the body.
-        """
-        worker = self._worker(target, environment, _MEASURING)
-
-        with self._ending(worker):
-            yield partial(self._stoppable, worker)
-
     async def _stoppable(
         self,
         worker: _Worker,
@@ -330,7 +314,7 @@ class Compilers:
         if worker is None or worker.environment != environment:
             if worker is not None and worker.process is not None:
                 self._start_closing(worker.process.aclose())
-            is_behind = purpose in (_IN_BACKGROUND, _MEASURING)
+            is_behind = purpose == _IN_BACKGROUND
             command = [*self._command_of(target, environment), *(["--nice"] if is_behind else [])]
             rest = IDLE_IN_BACKGROUND if is_behind else IDLE
             if target.is_own:
