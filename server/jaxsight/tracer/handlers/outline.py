@@ -14,7 +14,7 @@ from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import CallTree, OuterScope
-from jaxsight.tracer.programs.pallas_kernels import kernel_facts, mesh_kernel_facts
+from jaxsight.tracer.programs.pallas_kernels import kernel_facts
 from jaxsight.wire.messages.replies import Outlined
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import (
@@ -41,12 +41,6 @@ _LARGEST_MEASURED = 4 << 20
 """Maximum size in bytes of captured arrays whose least and greatest elements are computed."""
 _SEARCHED_SIZES = range(1 << 10, 64 << 20)
 """Sizes in bytes of captured arrays whose generating expression is searched (JX104, JX101)."""
-_KERNELS = {
-    "pallas_call": kernel_facts,
-    "core_map": mesh_kernel_facts,  # before JAX 0.10
-    "mpmd_map": mesh_kernel_facts,
-}
-"""What is known of a Pallas kernel, by the primitive that calls it."""
 
 
 def outline(job: Job[Outline]) -> Outlined:
@@ -130,7 +124,7 @@ class ProgramOutliner:
             "vmap(" in scope,
             around.scope or (),
             around.call,
-            facts(equation) if (facts := _KERNELS.get(equation.primitive.name)) else None,
+            kernel_facts(equation) if equation.primitive.name == "pallas_call" else None,
         )
 
     def _inner(self, part: Inner, prefix: str) -> Body:
