@@ -190,7 +190,7 @@ def test_equal_chunks_share_what_is_known_of_them() -> None:
 
 
 def test_future_imports_give_their_compiler_flags() -> None:
-    flags = Module.parse("from __future__ import annotations\nx = 1\n").future_flags
+    flags = Module.parse("from __future__ import annotations\nx = 1\n").bindings.future_flags
     code = compile("def f(x: undefined): ...", "f", "exec", flags=flags, dont_inherit=True)
     exec(code, {})
 

@@ -143,7 +143,7 @@ class Driver:
             arguments=tuple(
                 Argument(name, ArraySpec("float32", shape)) for name, shape in shapes.items()
             ),
-            future_flags=parsed.future_flags,
+            future_flags=parsed.bindings.future_flags,
             whole=whole,
             devices=devices,
             device=device,
