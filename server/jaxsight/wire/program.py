@@ -21,8 +21,8 @@ from jaxsight.wire.chunks import Span
 
 
 VMEM, SMEM, ELSEWHERE = "VMEM", "SMEM", "elsewhere"
-"""The memories of a TPU's core in which arrays of a kernel are; `elsewhere` for main memory, and for
-semaphores."""
+"""The memories of a TPU's core in which arrays of a kernel are; `elsewhere` for main memory, and
+for semaphores."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,38 +130,17 @@ class JaxprObservations:
             by_variant = self._by_place.get(reached.staged, {})
             # Prefer those that share most executions, then the newest.
             shared = {each: len(each.instances & instances) for each in reversed(by_variant)}
-            common = [each for each in shared if shared[each]]
-            variants = sorted(common, key=shared.__getitem__, reverse=True)
-            if not variants:
+            variants = [each for each in shared if shared[each]]
+            # A transformation may have changed the inputs, as `vmap` adds axes: it is the only one.
+            equal = [each for each in variants if each.inputs == reached.inputs]
+            if not equal and len(variants) > 1:
                 continue
-            # A transformation may have changed the inputs: `vmap` adds axes.
-            equal = (each for each in variants if each.inputs == reached.inputs)
-            mapped = (v for v in variants if _is_without_axes(v.inputs, reached.inputs))
-            same = next(equal, next(mapped, None))
-            known = {id(context.sites) for each in variants for context in by_variant[each]}
-            if same is None and not known.isdisjoint(ran):
-                continue
-            # If it is another one, use the most likely one.
-            contexts = by_variant[same or variants[0]]
-            new = [context for context in contexts if id(context.sites) not in ran]
-            reused += [context.moved(reached.inside) for context in new]
-            ran |= {id(context.sites) for context in new}
+            for variant in sorted(equal or variants, key=shared.__getitem__, reverse=True)[:1]:
+                contexts = by_variant[variant]
+                new = [context for context in contexts if id(context.sites) not in ran]
+                reused += [context.moved(reached.inside) for context in new]
+                ran |= {id(context.sites) for context in new}
         return reused
-
-
-def _is_without_axes(inputs: Sequence[object], mapped: Sequence[object]) -> bool:
-    """Return whether these may be the inputs of a function that `vmap` maps over others."""
-    return len(inputs) == len(mapped) and all(
-        getattr(own, "dtype", None) == getattr(other, "dtype", None)
-        and _is_part(getattr(own, "shape", ()), getattr(other, "shape", ()))
-        for own, other in zip(inputs, mapped, strict=True)
-    )
-
-
-def _is_part(shape: Sequence[object], whole: Sequence[object]) -> bool:
-    """Return whether a shape is another one without some axes."""
-    remaining = iter(whole)
-    return all(size in remaining for size in shape)
 
 
 logger = logging.getLogger(__name__)
