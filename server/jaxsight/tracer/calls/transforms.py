@@ -37,8 +37,8 @@ def transformed(
     Other transformations apply to its return value only.
 
     Raises:
-        UserError: there is no argument to differentiate with respect to, or no inverse; its stage
-            is `sourcerize`.
+        UserError: there is no argument to differentiate with respect to; its stage is
+            `sourcerize`.
     """
     own = function.rpartition(".")[2]
     name = f"{own}_{transform}" if transform else own
@@ -71,11 +71,6 @@ def transformed(
             about, call = f"jvp({function}) by {names}", _jvp(call, chosen)
         case "jit":
             about, call = f"jit({function})", _jit(user_function, args, kwargs)
-        case "inverse":
-            # Imported on first use, as few sessions need it.
-            from jaxsight.tracer.calls.inverse import inverted
-
-            return inverted(user_function, inputs, function, name)
         case _:
             raise refusal("sourcerize", f"unknown transformation {transform}")
     return TraceableCall(call, args, kwargs, name, about)

@@ -99,18 +99,10 @@ class JaxprObservations:
             self._by_place.popitem(last=False)
 
     def forget(self, chunk: InstrumentedChunk) -> None:
-        """Remove the observations in an execution of a chunk."""
+        """Remove the observations of jaxprs with code of an execution of a chunk."""
         for staged, variants in list(self._by_place.items()):
-            for variant, contexts in list(variants.items()):
-                if chunk.first not in variant.instances:
-                    continue
+            for variant in [each for each in variants if chunk.first in each.instances]:
                 del variants[variant]
-                remaining = variant.instances - {chunk.first}
-                if remaining:
-                    for context in contexts:
-                        for number in [number for number in context.sites if number in chunk]:
-                            del context.sites[number]
-                    variants[Variant(variant.inputs, remaining)] = contexts
             if not variants:
                 del self._by_place[staged]
 
