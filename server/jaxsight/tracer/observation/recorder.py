@@ -295,11 +295,11 @@ class Recorder:
         situation = context.situation
         if kind == ABSTRACT:
             aval = value.aval
-            # The same aval may be batched otherwise, or lie on other devices.
-            if aval is not values.last or situation.mapped or context.placed:
+            # The same aval may lie on other devices.
+            if aval is not values.last or context.placed:
                 values.last = aval
                 placed = context.placed.get(traces.variable(value)) or shardings.placement(value)
-                observed_values.add_abstract(values, value, aval, situation, placed)
+                observed_values.add_abstract(values, aval, situation, placed)
         elif kind == NUMBER and type(value) in NUMBERS:
             observed_values.add_number(values, value, situation)
         elif kind == ARRAY:

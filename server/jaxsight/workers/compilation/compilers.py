@@ -180,7 +180,9 @@ class Compilers:
         """
         is_behind = request.complete and ends_early(target, environment)
         worker = self._worker(target, environment, _IN_BACKGROUND if is_behind else "")
-        return await self._stoppable(worker, request, self._deadline, urgency)
+        job = _Job(urgency)
+        running = self._run(worker, job, request, self._deadline)
+        return await self._unless_cancelled(worker, job, running)
 
     async def folding(
         self, target: Target, environment: CompilerEnvironment, request: Compile
@@ -208,17 +210,6 @@ class Compilers:
             if worker.idle is not None:
                 worker.idle.cancel()
             self._end_idle(worker)
-
-    async def _stoppable(
-        self,
-        worker: _Worker,
-        request: Compile,
-        deadline: float,
-        urgency: Priority = Priority.PERSON,
-    ) -> Compiled | Trouble:
-        """Compile a program; cancelling the caller stops that, unless it ends soon."""
-        job = _Job(urgency)
-        return await self._unless_cancelled(worker, job, self._run(worker, job, request, deadline))
 
     async def run(
         self, target: Target, environment: CompilerEnvironment, request: Compile, deadline: float

@@ -124,8 +124,6 @@ _BY_NAME = {
 def loader(function: object) -> Callable[..., object] | None:
     """Return what takes the place of a loader of data sets, installed or missing; else `None`."""
     *modules, name = placeholders.name_of(function)
-    if name == "load_data" and "keras" in modules:
-        return functools.partial(_arrays, modules[-1])
     return _OF_TENSORFLOW.get(name) if modules[:1] == ["tensorflow_datasets"] else None
 
 
@@ -245,17 +243,6 @@ def _load(
 def _of(name: object) -> _Known | None:
     first = name.partition(":")[0].partition("/")[0] if isinstance(name, str) else ""
     return _BY_NAME.get(first)
-
-
-def _arrays(name: str, *args: object, **kwargs: object) -> object:
-    """Return Keras' `load_data` of a data set: pictures without their only channel, and labels."""
-    known = _BY_NAME.get(name)
-    if known is None:
-        return Unknown()
-    shape = known.shape[:2] if known.shape[2] == 1 else known.shape
-    label = (1,) if name.startswith("cifar") else ()
-    shapes = [((size, *shape), (size, *label)) for _, size in known.splits]
-    return tuple((jnp.zeros(x, jnp.uint8), jnp.zeros(y, jnp.uint8)) for x, y in shapes)
 
 
 def _as_numpy(data: object) -> object:
