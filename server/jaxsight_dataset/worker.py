@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 import warnings
 from dataclasses import asdict
 from typing import TextIO
@@ -28,6 +29,7 @@ took 3 % of the time, is left to the end of `_PROGRAMS`."""
 
 _PROGRAMS = 64
 """Programs after which what JAX keeps of them is dropped, a choice: fewer trace helpers again."""
+_NATIVE = frozenset({"ctypes.call_function", "ctypes.dlopen", "ctypes.dlsym", "sys.addaudithook"})
 
 
 def serve(requests: TextIO, answers: TextIO, *, is_foreign: bool) -> None:
@@ -43,7 +45,7 @@ def serve(requests: TextIO, answers: TextIO, *, is_foreign: bool) -> None:
             jax.config.update("jax_num_cpu_devices", 1)  # type: ignore[no-untyped-call]
         if is_foreign and count == 1:
             _compilers.start(request.get("targets", ()))  # a process, which is refused afterwards
-            refusals.seal()
+            _seal()
         answer = _answer(request)
         if "serial" in request:
             answer["serial"] = request["serial"]
@@ -52,6 +54,28 @@ def serve(requests: TextIO, answers: TextIO, *, is_foreign: bool) -> None:
         if count % _PROGRAMS == 0:
             jax.clear_caches()  # type: ignore[no-untyped-call]
             gc.collect()
+
+
+def _seal() -> None:
+    """Refuse all effects, processes and native code, for the rest of the process.
+
+    This cannot be switched off again. The system itself lets no file grow. It stops programs that
+    do what they say, not those that exploit Python or JAX; what may be read can be read.
+    """
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Bound now, as the program may replace names of these modules.
+    refused, native, error = refusals.effect_of, _NATIVE, refusals.RefusedError
+
+    def audit(event: str, arguments: tuple[object, ...]) -> None:
+        what = "run native code" if event in native else refused(event, arguments, ())
+        if what:
+            raise error(f"a program of a dataset may not {what}")
+
+    sys.addaudithook(audit)
 
 
 def _answer(request: Record) -> Record:

@@ -229,7 +229,7 @@ async def test_what_cannot_be_transformed_says_why(session: Session, path: str) 
     with pytest.raises(
         NotSourcerized, match="has no positional argument that is all floating point"
     ):
-        await session.show(path, "wide", TransformedSource("lax", transform="jvp"))
+        await session.show(path, "wide", TransformedSource("lax", transform="value_and_grad"))
 
 
 async def test_too_large_constants_become_arguments_or_an_error(

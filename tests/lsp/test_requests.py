@@ -198,7 +198,7 @@ async def test_a_document_that_cannot_be_made_for_a_long_reason_has_it(client: C
     client.answers["window/showDocument"] = lambda params: {"success": True}
     await client.initialize(recorded("vscode_139")["initialize"])
     client.open(URI, "def deep(): pass\n")
-    params = command("jaxsight.show", PATH, "deep", "pretty", "inverse")
+    params = command("jaxsight.show", PATH, "deep", "pretty", "grad")
     shown = await client.request("workspace/executeCommand", params)
     assert shown["text"] == "".join(f"# {line}\n" for line in REFUSAL.splitlines())
     (document,) = await client.heard("window/showDocument")

@@ -9,7 +9,7 @@ local trust = require('jaxsight.trust')
 
 local M = {}
 
-local TRANSFORMATIONS = { 'grad', 'value_and_grad', 'vmap', 'jvp', 'jit', 'inverse' }
+local TRANSFORMATIONS = { 'grad', 'value_and_grad', 'vmap', 'jit' }
 -- Milliseconds without cursor movement after which a split follows it to another function.
 local REST = 150
 

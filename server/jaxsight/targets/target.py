@@ -13,7 +13,7 @@ from functools import cache
 
 from jaxsight.targets.chips import GPUS, TPUS, Gpu, Tpu, chip_of_kind
 from jaxsight.wire.messages.requests import FakeDevice
-from jaxsight.wire.program import SHARED, SMEM, VMEM, PallasKernel
+from jaxsight.wire.program import SMEM, VMEM, PallasKernel
 
 CPU = "cpu"
 PREFERRED = "cuda:h100"
@@ -254,10 +254,7 @@ def _tpu_name(chip: str) -> str:
 
 def memory_limits(kernel: PallasKernel, target: Target) -> dict[str, int]:
     """Return the bytes that a kernel may take of each memory, where that is known."""
-    match target.chip:
-        case Tpu() as chip:
-            return {VMEM: kernel.vmem_may_be(chip.kernel_vmem, chip.vmem), SMEM: chip.smem}
-        case Gpu() as chip if kernel.used(SHARED):
-            return {SHARED: chip.generation.shared_per_block}
-        case _:
-            return {}
+    chip = target.chip
+    if not isinstance(chip, Tpu):
+        return {}
+    return {VMEM: kernel.vmem_may_be(chip.kernel_vmem, chip.vmem), SMEM: chip.smem}

@@ -7,11 +7,9 @@ frames.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
 import itertools
-import linecache
 import re
 import sys
 import warnings
@@ -197,7 +195,7 @@ def _walk(traceback: TracebackType | None) -> list[tuple[Frame, bool]]:
             start, end, column, end_column = position(code, lasti)
             first = start or line or 1
             span = Span(match["chunk"], first, column, max(end, first), end_column)
-            span = _moved(match, _condition(file, span))
+            span = _moved(match, span)
             inside = max(line_in_chunk(match, line or 0), 0)
             frame = Frame(code.co_qualname, match["path"], inside, span)
             out.append((frame, False))
@@ -213,33 +211,10 @@ def position(code: CodeType, instruction: int) -> Iterator[int]:
     return (part or 0 for part in next(positions, (None,) * 4))
 
 
-def _condition(file: str, span: Span) -> Span:
-    """Narrow the span of a branch to its condition.
-
-    Python 3.11 reports the whole statement for an error in the condition.
-    """
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError):
-        return span
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.If | ast.While | ast.Assert | ast.IfExp)
-            and Span(span.chunk, *_place(node)) == span
-        ):
-            return Span(span.chunk, *_place(node.test))
-    return span
-
-
 def _moved(match: re.Match[str], span: Span) -> Span:
     """Convert a span in the lines of a file's code to one in the lines of the chunk."""
     line, end_line = line_in_chunk(match, span.line), line_in_chunk(match, span.end_line)
     return replace(span, line=max(line, 1), end_line=max(end_line, 1))
-
-
-def _place(node: ast.stmt | ast.expr) -> tuple[int, int, int, int]:
-    end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
-    return node.lineno, node.col_offset, end_line, end_column
 
 
 def _syntax(error: SyntaxError) -> Frame | None:

@@ -20,9 +20,9 @@ from jaxsight.wire.chunks import Span
 # As part of the protocol with a tracer, this uses only the standard library.
 
 
-VMEM, SMEM, SHARED, ELSEWHERE = "VMEM", "SMEM", "shared memory", "elsewhere"
-"""The memories of a TPU's core, and of a GPU's multiprocessor, in which arrays of a kernel are;
-`elsewhere` for main memory, and for semaphores."""
+VMEM, SMEM, ELSEWHERE = "VMEM", "SMEM", "elsewhere"
+"""The memories of a TPU's core in which arrays of a kernel are; `elsewhere` for main memory, and
+for semaphores."""
 
 
 @dataclass(frozen=True, slots=True)

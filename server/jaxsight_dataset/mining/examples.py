@@ -11,13 +11,13 @@ from typing import Any
 
 from jaxsight.meshes.compat import meshes
 from jaxsight.tracer.calls.inputs import Evaluator
-from jaxsight.tracer.calls.leaves import with_numbers
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.tracer.execution.device_demand import MoreDevices
 from jaxsight.tracer.failures import UserError
 from jaxsight.wire.messages.requests import Trace
 from jaxsight_dataset.mining.calls import SEVERAL_DEVICES, Mined, NoProgram, needs_devices
 from jaxsight_dataset.mining.modules import origin_of, silence
+from jaxsight_source.jaxprs.arguments import with_numbers
 
 
 def mine(trace: Trace, project: Mapping[str, str], labels: Sequence[str] = ()) -> Mined:

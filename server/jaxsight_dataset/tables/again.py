@@ -39,7 +39,7 @@ def make_again(
     """Make rows again with the user's Python, in fresh processes, and note what differs.
 
     Their source is executed. It may be anybody's: it may not write files, start processes or use
-    the network (see `refusals.seal`), has limits of time and memory, and sees an empty folder.
+    the network (see `worker.py`), has limits of time and memory, and sees an empty folder.
     With the same versions of JAX, NumPy and Python, all columns have to be the same. With others,
     all checks have to pass again.
     """

@@ -14,9 +14,9 @@ import jax
 
 from jaxsight.meshes.compat import meshes
 from jaxsight.tracer.calls.inputs import Evaluator
-from jaxsight.tracer.calls.leaves import with_numbers
 from jaxsight.tracer.calls.user_function import find
 from jaxsight.wire.messages.requests import Trace
+from jaxsight_source.jaxprs.arguments import with_numbers
 
 
 def call_function(request: Trace, namespace: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -59,3 +60,22 @@ def drawn_array(
         parts.real, parts.imag = values, numbers(generator, shape)
         return jnp.asarray(parts, dtype)
     return jnp.asarray(values, dtype)
+
+
+def with_numbers(arguments: Any) -> Any:
+    """Return arguments with random numbers in place of abstract arrays."""
+    generator = np.random.default_rng(0)
+    drawn = 0
+
+    def concrete(leaf: object) -> object:
+        nonlocal drawn
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        if avals.is_subtype(leaf.dtype, np.floating):
+            drawn += 1
+            value = jax.random.normal(jax.random.key(drawn % 3), leaf.shape, leaf.dtype)
+        else:
+            value = drawn_array(avals.of(leaf), generator)
+        return value if leaf.sharding is None else jax.device_put(value, leaf.sharding)
+
+    return jax.tree.map(concrete, arguments)

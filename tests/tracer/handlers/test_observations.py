@@ -135,13 +135,6 @@ def test_shard_map_body_is_seen_with_the_shape_of_one_shard() -> None:
     assert shown.endswith(", shard_map over d")
 
 
-def test_constants_inside_a_vmap_say_that_they_are_not_mapped() -> None:
-    file = lab(HEAD + "def f(x, w):\n    return jax.vmap(lambda v: v @ w)(x)\n")
-    seen = file.seen(file.trace("f", x="f32[5,3]", w="f32[3,2]"))
-    assert seen["v"] == "f32[3], vmap over 5"
-    assert seen["w"] == "f32[3,2], vmap over 5, not mapped over 5"
-
-
 def test_a_loop_body_shows_the_types_of_the_pass_that_counts() -> None:
     # JAX traces the body with a weakly typed carry first, and throws that away.
     file = lab(HEAD + "def f(x):\n    return jax.lax.scan(lambda c, v: (c + v, c), 0.0, x)\n")

@@ -81,18 +81,6 @@ def test_vmap_takes_keyword_arguments_that_are_arrays_or_none() -> None:
     assert result.shape == (8, 3)
 
 
-def test_jvp_takes_primals_and_tangents_and_then_the_rest() -> None:
-    made = call("jvp", loss, STEP, PARAMS, X)
-    primals, tangents, step = made.args
-    assert primals == tangents == (PARAMS, X)
-    assert step == STEP
-    expected = jax.make_jaxpr(
-        lambda primals, tangents, step: jax.jvp(lambda p, x: loss(step, p, x), primals, tangents)
-    )
-    assert jaxpr(made) == str(expected(primals, tangents, step))
-    assert made.about == "jvp(Model.loss) by params, x"
-
-
 def test_jit_holds_still_what_is_no_array() -> None:
     made = call("jit", loss, STEP, PARAMS, X, mode="mean")
     (equation,) = jax.make_jaxpr(lambda *a: made.function(*a, mode="mean"))(*made.args).eqns

@@ -10,11 +10,11 @@ from jaxsight.queries.programs.located_figures import EquationRanges
 from jaxsight.queries.traces.located_answer import View
 from jaxsight.targets.target import Target, memory_limits, parse
 from jaxsight.text.units import size
-from jaxsight.wire.program import SHARED, SMEM, VMEM, Body, KernelArray, PallasKernel, Step
+from jaxsight.wire.program import SMEM, VMEM, Body, KernelArray, PallasKernel, Step
 
 COLUMNS = ("array", "block", "of", "buffers", "memory", "bytes")
 
-_KEYS = {VMEM: "vmem", SMEM: "smem", SHARED: "shared"}
+_KEYS = {VMEM: "vmem", SMEM: "smem"}
 """How the names of sizes in JSON begin, by memory."""
 
 

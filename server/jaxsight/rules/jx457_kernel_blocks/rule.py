@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
-from jaxsight.targets.chips.gpus import Gpu
 from jaxsight.targets.chips.tpus import Tpu
 from jaxsight.targets.target import memory_limits
 from jaxsight.text.units import size
-from jaxsight.wire.program import SHARED, SMEM, KernelArray, Outside, PallasKernel, Step
+from jaxsight.wire.program import SMEM, KernelArray, Outside, PallasKernel, Step
 
 RULE = Rule(
     __name__,
@@ -65,7 +64,7 @@ def _position(kernel: PallasKernel, array: KernelArray, outside: Outside) -> str
 
 
 def _too_large(view: ProgramView, step: Step, kernel: PallasKernel) -> Iterator[Violation]:
-    if view.target is None or (chip := view.target.chip) is None:
+    if view.target is None or not isinstance(chip := view.target.chip, Tpu):
         return
     for memory, limit in memory_limits(kernel, view.target).items():
         if (used := kernel.used(memory)) <= limit:
@@ -82,10 +81,10 @@ def _too_large(view: ProgramView, step: Step, kernel: PallasKernel) -> Iterator[
         )
 
 
-def _help(memory: str, limit: int, chip: Tpu | Gpu) -> str:
+def _help(memory: str, limit: int, chip: Tpu) -> str:
     if memory == SMEM:
         return "leave the array in HBM (`pl.ANY`)"
-    if isinstance(chip, Tpu) and limit < chip.vmem:
+    if limit < chip.vmem:
         return "choose smaller blocks, or raise `vmem_limit_bytes` of `pltpu.CompilerParams`"
     return "choose smaller blocks"
 
@@ -95,8 +94,7 @@ def _notes(kernel: PallasKernel, memory: str, *, is_certain: bool) -> Iterator[s
     arrays.sort(key=lambda array: -array.bytes)
     named = [_described(array) for array in arrays[:_NAMED]]
     rest = f", and {len(arrays) - _NAMED} more" if len(arrays) > _NAMED else ""
-    padding = "rounded up to 1,024 bytes" if memory == SHARED else "padded to tiles"
-    yield f"{', '.join(named)}{rest}, {padding}"
+    yield f"{', '.join(named)}{rest}, padded to tiles"
     if not is_certain:
         yield "estimated from blocks and scratch; XLA may keep whole arrays in VMEM instead"
 

@@ -17,7 +17,6 @@ from jaxsight.tracer.compat import in_place_updates
 from jaxsight.tracer.compat.traces import PlacedArgument
 from jaxsight.tracer.states import nnx
 from jaxsight_source.compat import avals
-from jaxsight_source.jaxprs.arguments import drawn_array
 from jaxsight_source.jaxprs.contents import NOTHING, cell_contents
 
 
@@ -72,25 +71,6 @@ def shapes(function: Callable[..., object], *arguments: object) -> Any:
     """Return the shapes of a result; arguments other than arrays are passed as they are."""
     call = ArraysIn.of(arguments)
     return jax.eval_shape(lambda arrays: function(*call.filled(arrays)), call.arrays)
-
-
-def with_numbers(arguments: Any) -> Any:
-    """Return arguments with random numbers in place of abstract arrays."""
-    generator = np.random.default_rng(0)
-    drawn = 0
-
-    def concrete(leaf: object) -> object:
-        nonlocal drawn
-        if not isinstance(leaf, jax.ShapeDtypeStruct):
-            return leaf
-        if avals.is_subtype(leaf.dtype, np.floating):
-            drawn += 1
-            value = jax.random.normal(jax.random.key(drawn % 3), leaf.shape, leaf.dtype)
-        else:
-            value = drawn_array(avals.of(leaf), generator)
-        return value if leaf.sharding is None else jax.device_put(value, leaf.sharding)
-
-    return jax.tree.map(concrete, arguments)
 
 
 def abstract(leaf: object) -> object:

@@ -37,8 +37,8 @@ def transformed(
     Other transformations apply to its return value only.
 
     Raises:
-        UserError: there is no argument to differentiate with respect to, or no inverse; its stage
-            is `sourcerize`.
+        UserError: there is no argument to differentiate with respect to; its stage is
+            `sourcerize`.
     """
     own = function.rpartition(".")[2]
     name = f"{own}_{transform}" if transform else own
@@ -54,7 +54,7 @@ def transformed(
         case "":
             about = function
         case "grad" | "value_and_grad":
-            by = _differentiable(args, function)[0]
+            by = _differentiable(args, function)
             differentiate: Any = jax.grad if transform == "grad" else jax.value_and_grad
             call = differentiate(call, argnums=by)
             about = f"{transform}({function}) with respect to {parameter(user_function, by)}"
@@ -62,20 +62,8 @@ def transformed(
             about = f"vmap({function}) over a new leading axis of {MAPPED_SIZE} in every array"
             args, kwargs = jax.tree_util.tree_map(_mapped, (args, kwargs))
             call = _vmap(call)
-        case "jvp":
-            chosen = _differentiable(args, function)
-            primals = tuple(args[index] for index in chosen)
-            others = (arg for index, arg in enumerate(args) if index not in chosen)
-            args = (primals, primals, *others)
-            names = ", ".join(parameter(user_function, index) for index in chosen)
-            about, call = f"jvp({function}) by {names}", _jvp(call, chosen)
         case "jit":
             about, call = f"jit({function})", _jit(user_function, args, kwargs)
-        case "inverse":
-            # Imported on first use, as few sessions need it.
-            from jaxsight.tracer.calls.inverse import inverted
-
-            return inverted(user_function, inputs, function, name)
         case _:
             raise refusal("sourcerize", f"unknown transformation {transform}")
     return TraceableCall(call, args, kwargs, name, about)
@@ -90,13 +78,13 @@ def _returning(function: Callable[..., tuple[object, ...]]) -> Callable[..., obj
     return signed(returning, function)
 
 
-def _differentiable(args: Sequence[object], function: str) -> list[int]:
-    """Return the positions of the arguments that are all floating point, at least one."""
-    chosen = [index for index, arg in enumerate(args) if _is_inexact(arg)]
-    if not chosen:
-        words = "it has no positional argument that is all floating point"
-        raise refusal("sourcerize", f"cannot differentiate {function}: {words}")
-    return chosen
+def _differentiable(args: Sequence[object], function: str) -> int:
+    """Return the position of the first argument that is all floating point."""
+    for index, arg in enumerate(args):
+        if _is_inexact(arg):
+            return index
+    words = "it has no positional argument that is all floating point"
+    raise refusal("sourcerize", f"cannot differentiate {function}: {words}")
 
 
 def _is_inexact(arg: object) -> bool:
@@ -126,21 +114,6 @@ def _vmap(function: Callable[..., object]) -> Callable[..., object]:
         return jax.vmap(one)(call.arrays)
 
     return signed(mapped, function)
-
-
-def _jvp(function: Callable[..., object], chosen: Sequence[int]) -> Callable[..., object]:
-    """Return a function of primals and tangents of the arguments `chosen`, then the others."""
-
-    def jvp(primals: object, tangents: object, *rest: object, **kwargs: object) -> object:
-        def of_chosen(*chosen_args: object) -> object:
-            args = list(rest)
-            for index, arg in zip(chosen, chosen_args, strict=True):
-                args.insert(index, arg)
-            return function(*args, **kwargs)
-
-        return jax.jvp(of_chosen, primals, tangents)
-
-    return jvp
 
 
 def _jit(

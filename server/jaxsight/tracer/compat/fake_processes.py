@@ -60,18 +60,6 @@ def _answering(
     return answering
 
 
-def _index(process: FakeProcess, backend: str | None = None) -> int:
-    return process.index
-
-
-def _count(process: FakeProcess, backend: str | None = None) -> int:
-    return process.count
-
-
-def _indices(process: FakeProcess, backend: str | None = None) -> list[int]:
-    return list(range(process.count))
-
-
 def _local_devices(
     process: FakeProcess, process_index: int | None = None, backend: str | None = None, **_: object
 ) -> list[jax.Device]:
@@ -85,12 +73,11 @@ def _local_device_count(process: FakeProcess, backend: str | None = None) -> int
 
 
 _ANSWERS: dict[str, Callable[..., object]] = {
-    "process_index": _index,
-    "process_count": _count,
-    "process_indices": _indices,
-    "host_id": _index,
-    "host_count": _count,
-    "host_ids": _indices,
+    **dict.fromkeys(("process_index", "host_id"), lambda process, *_, **__: process.index),
+    **dict.fromkeys(("process_count", "host_count"), lambda process, *_, **__: process.count),
+    **dict.fromkeys(
+        ("process_indices", "host_ids"), lambda process, *_, **__: [*range(process.count)]
+    ),
     "local_devices": _local_devices,
     "local_device_count": _local_device_count,
 }

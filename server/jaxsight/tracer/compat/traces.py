@@ -24,7 +24,7 @@ from typing import Any, cast
 
 from jax._src import core, source_info_util, traceback_util
 from jax._src.interpreters.ad import JVPTrace, LinearizeTrace
-from jax._src.interpreters.batching import BatchTrace, BatchTracer
+from jax._src.interpreters.batching import BatchTrace
 from jax._src.interpreters.partial_eval import (
     DynamicJaxprTrace,
     DynamicJaxprTracer,
@@ -97,7 +97,6 @@ class Situation:
     under construction.
     `staged` is the innermost jaxpr under construction, `inputs` the avals of its inputs.
     `passes` are those of the loops around, innermost first.
-    `mapped` are the vmaps that values here may belong to.
     """
 
     inside: tuple[str, ...]
@@ -105,7 +104,6 @@ class Situation:
     staged: StagedFunction | None
     inputs: tuple[object, ...]
     passes: tuple[Pass, ...]
-    mapped: tuple[BatchTrace, ...]
 
 
 def current() -> object:
@@ -136,7 +134,6 @@ def situation(trace: object) -> Situation:
     inputs: tuple[object, ...] = ()
     loops = 0
     passes: list[Pass] = []
-    mapped: list[BatchTrace] = []
     while trace is not None and not isinstance(trace, core.EvalTrace):
         match trace:
             case DynamicJaxprTrace():
@@ -162,8 +159,6 @@ def situation(trace: object) -> Situation:
                 axis = trace.axis_data
                 named = f" (axis {axis.name!r})" if isinstance(axis.name, str) else ""
                 inside.append(f"vmap over {axis.size}{named}")
-                if staged is None:
-                    mapped.append(trace)
             case JVPTrace():
                 inside.append("jvp")
             case LinearizeTrace():
@@ -173,7 +168,7 @@ def situation(trace: object) -> Situation:
         trace = getattr(trace, "parent_trace", None)
     if inside and inside[-1] == "jit":
         inside.pop()
-    return Situation(tuple(reversed(inside)), own, staged, inputs, tuple(passes), tuple(mapped))
+    return Situation(tuple(reversed(inside)), own, staged, inputs, tuple(passes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,15 +264,6 @@ def begins_jaxpr(code: CodeType) -> bool:
 
 _BEGINS = re.compile(r"trace_to_jaxpr\w*|_?(?:linearize|jvp|transpose|remat|lower)_jaxpr\w*")
 """Functions of `partial_eval.py`, `ad.py` and `remat.py`."""
-
-
-def is_mapped(value: object, trace: object) -> bool:
-    """Return whether `value` is batched by the vmap `trace`; constants inside a vmap are not."""
-    while isinstance(value, core.Tracer):
-        if isinstance(value, BatchTracer) and value._trace is trace:
-            return value.batch_dim is not None
-        value = getattr(value, "primal", getattr(value, "val", None))
-    return False
 
 
 def _loop_frame(skip: int) -> FrameType | None:

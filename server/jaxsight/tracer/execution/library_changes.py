@@ -8,7 +8,6 @@ again from its beginning.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import re
 from collections.abc import Iterable, Iterator
@@ -20,9 +19,10 @@ from jaxsight.tracer.isolation.library_snapshot import Changes, Snapshot
 from jaxsight.tracer.isolation.process_state import MODULES
 from jaxsight.wire.chunks import Chunk
 
-_PATCHES = re.compile(r"setattr|patch")
-_ASSIGNS = re.compile(r"^[ \t]*(?!self\.)[A-Za-z_][\w.]*(?:\.\w+|\[.*\])\s*=[^=]", re.MULTILINE)
-"""Assignments in a traced function that may change objects other than its own names."""
+_PATCHES = re.compile(
+    r"setattr|patch|^[ \t]*(?!self\.)[A-Za-z_][\w.]*(?:\.\w+|\[.*\])\s*=[^=]", re.MULTILINE
+)
+"""Calls and assignments in a function that may change objects other than its own names."""
 
 
 class LibraryChanges:
@@ -72,24 +72,4 @@ class LibraryChanges:
 
 def _may_patch(chunk: Chunk) -> bool:
     """Return whether running a statement, or tracing its definitions, may change a module."""
-    if chunk.executes or chunk.acts or _PATCHES.search(chunk.text) is not None:
-        return True
-    return _ASSIGNS.search(chunk.text) is not None and _assigns_beyond(chunk.text)
-
-
-def _assigns_beyond(text: str) -> bool:
-    """Return whether functions modify objects that are neither arguments nor their own."""
-    own: set[str] = set()
-    changed: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
-                own.add(name)
-            case ast.Attribute(ctx=context) | ast.Subscript(ctx=context) if not isinstance(
-                context, ast.Load
-            ):
-                root: ast.expr = node
-                while isinstance(root, ast.Attribute | ast.Subscript):
-                    root = root.value
-                changed.add(root.id if isinstance(root, ast.Name) else "")
-    return not changed <= own
+    return chunk.executes or chunk.acts or _PATCHES.search(chunk.text) is not None

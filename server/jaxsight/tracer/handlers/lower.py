@@ -24,7 +24,6 @@ from jax.stages import Traced
 from jaxsight.hlo.metadata import lines_of_calls, without_metadata
 from jaxsight.measuring.arguments import index_limits
 from jaxsight.meshes.compat.meshes import communicates
-from jaxsight.recording.programs.compat.compiling import definition
 from jaxsight.text import units
 from jaxsight.tracer.compat import lowering
 from jaxsight.tracer.failures import UserError, clean, failure, is_library, refusal
@@ -141,10 +140,8 @@ def live(traced: Traced, artifact: lowering.Artifact) -> Lowered:
         traced: the function.
         artifact: what it was lowered to.
     """
-    defined = definition(traced.jaxpr)
     equations = open_jaxpr(traced.jaxpr).eqns
-    begin = defined.name, defined.file
-    return lowered(traced, artifact, CallTree(equations, begin, _is_live, _live_span))
+    return lowered(traced, artifact, CallTree(equations, _is_live, _live_span))
 
 
 class Facts(TypedDict):

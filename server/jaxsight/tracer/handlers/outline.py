@@ -14,7 +14,7 @@ from jaxsight.tracer.compat import jaxprs, lowering
 from jaxsight.tracer.job import Job
 from jaxsight.tracer.programs import folding_costs, jaxpr_text
 from jaxsight.tracer.programs.call_tree import CallTree, OuterScope
-from jaxsight.tracer.programs.pallas_kernels import kernel_facts, mesh_kernel_facts
+from jaxsight.tracer.programs.pallas_kernels import kernel_facts
 from jaxsight.wire.messages.replies import Outlined
 from jaxsight.wire.messages.requests import Outline
 from jaxsight.wire.program import (
@@ -41,12 +41,6 @@ _LARGEST_MEASURED = 4 << 20
 """Maximum size in bytes of captured arrays whose least and greatest elements are computed."""
 _SEARCHED_SIZES = range(1 << 10, 64 << 20)
 """Sizes in bytes of captured arrays whose generating expression is searched (JX104, JX101)."""
-_KERNELS = {
-    "pallas_call": kernel_facts,
-    "core_map": mesh_kernel_facts,  # before JAX 0.10
-    "mpmd_map": mesh_kernel_facts,
-}
-"""What is known of a Pallas kernel, by the primitive that calls it."""
 
 
 def outline(job: Job[Outline]) -> Outlined:
@@ -130,7 +124,7 @@ class ProgramOutliner:
             "vmap(" in scope,
             around.scope or (),
             around.call,
-            facts(equation) if (facts := _KERNELS.get(equation.primitive.name)) else None,
+            kernel_facts(equation) if equation.primitive.name == "pallas_call" else None,
         )
 
     def _inner(self, part: Inner, prefix: str) -> Body:
@@ -209,10 +203,7 @@ def _listed(constant: object) -> tuple[tuple[int, ...], tuple[float, ...]]:
 
 
 def _may_be_regular(constant: Any) -> bool:
-    """Return whether an array may be regular, from up to 64 of its first elements.
-
-    Most arrays are not, and need not be read completely.
-    """
+    """Return whether an array may be regular, from its first elements: most are not."""
     try:
         few = np.asarray(constant[:4] if constant.ndim == 1 else constant[:2])
     except (TypeError, ValueError, IndexError):
@@ -220,9 +211,8 @@ def _may_be_regular(constant: Any) -> bool:
     flat = few.reshape(-1)[:64]
     if flat.dtype.kind not in "biuf" or flat.size < 2:
         return False
-    if (flat == flat[0]).all() or few.ndim > 1:
-        return bool(len(np.unique(flat)) <= max(4, few.shape[-1]))
-    return bool(len(np.unique(np.diff(flat))) == 1)
+    steps = flat if few.ndim > 1 else np.diff(flat)
+    return len(np.unique(steps)) <= (max(4, few.shape[-1]) if few.ndim > 1 else 1)
 
 
 def _python(value: object) -> object:

@@ -33,8 +33,6 @@ _RUN_ANYTHING = frozenset({"exec", "eval", "globals", "vars", "__import__"})
 
 _KEPT = 256  # texts of modules whose code is kept: others are compiled again
 
-_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-
 
 def touches_others(text: str | bytes, module: ModuleType) -> bool:
     """Return whether importing `module`, which has been imported from a text, may touch others."""
@@ -44,12 +42,79 @@ def touches_others(text: str | bytes, module: ModuleType) -> bool:
 @functools.lru_cache(_KEPT)
 def _reads_touching(text: str | bytes) -> bool:
     try:
-        reader = _Reader()
-        reader.visit(ast.parse(text))
+        tree = ast.parse(text)
+        return any(_touching(tree))
     # What cannot be read may do anything.
     except (SyntaxError, ValueError, RecursionError):
         return True
-    return reader.touches
+
+
+def _touching(tree: ast.Module) -> Iterator[bool]:
+    """Yield whether a call, an assignment or a decorator that an import runs may touch others.
+
+    It may if it names something that need not be the module's own, nor a library's.
+    """
+    own = set(vars(builtins)) - _RUN_ANYTHING
+    libraries: set[str] = set()
+    """Names of installed modules, whose attributes others see too."""
+    reaches = False
+    """Whether any name may be another module's."""
+    for node in _run_on_import(tree):
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                bound = {each.asname or each.name.partition(".")[0] for each in node.names}
+                if any(map(_reaches_others, _imported(node))):
+                    reaches = True
+                else:
+                    own |= bound
+                    libraries |= bound
+            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                bound = {target.id for target in targets if isinstance(target, ast.Name)}
+                own = own | bound if _names(value) <= own else own - bound
+            case ast.Name(id=name):
+                reaches |= name in _RUN_ANYTHING
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield from (reaches and not _names(each) <= own for each in node.decorator_list)
+                own.add(node.name)
+            case ast.Call() | ast.withitem():
+                names = _names(node)
+                yield not names.isdisjoint(_RUN_ANYTHING) or (reaches and not names <= own)
+            case (
+                ast.AugAssign(target=target)
+                | (ast.Attribute(ctx=ast.Store() | ast.Del()) as target)
+                | (ast.Subscript(ctx=ast.Store() | ast.Del()) as target)
+            ):
+                names = _names(target)
+                yield not names or not names.isdisjoint(libraries) or (reaches and not names <= own)
+
+
+def _run_on_import(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what an import evaluates: not the bodies of functions."""
+    yield node
+    inside = ast.iter_child_nodes(node)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        defaults = (*node.args.defaults, *filter(None, node.args.kw_defaults))
+        inside = iter((*node.decorator_list, *defaults))
+    for child in inside if not isinstance(node, ast.Lambda) else ():
+        yield from _run_on_import(child)
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """Yield the top-level packages that a statement imports, empty for a relative import."""
+    if isinstance(node, ast.ImportFrom):
+        yield "" if node.level else (node.module or "").partition(".")[0]
+    else:
+        yield from (each.name.partition(".")[0] for each in node.names)
+
+
+def _reaches_others(package: str) -> bool:
+    is_users = not package or code_origins.of_module(package) == code_origins.USER
+    return is_users or package in _REACH_ANYTHING
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in _run_on_import(node) if isinstance(each, ast.Name)}
 
 
 def _notifies_bases(value: object) -> bool:
@@ -60,109 +125,6 @@ def _notifies_bases(value: object) -> bool:
     return code_origins.is_users(type(value)) or any(
         "__init_subclass__" in vars(base) and code_origins.is_users(base) for base in bases
     )
-
-
-class _Reader(ast.NodeVisitor):
-    """Reads the statements that an import runs, and which names refer to objects of others."""
-
-    def __init__(self) -> None:
-        self.touches = False
-        self._others: set[str] = set()
-        """Names of the project's modules, of what is in them, and of what was made of these."""
-        self._own: set[str] = set(vars(builtins)) - _RUN_ANYTHING
-        self._modules: set[str] = set()
-        """Names of installed modules, whose attributes others see too."""
-        self._star = False
-        """Whether any name may be another module's."""
-
-    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
-        for alias in node.names:
-            top, bound = alias.name.partition(".")[0], alias.asname or alias.name
-            if isinstance(node, ast.Import):
-                bound = alias.asname or top
-            else:
-                top = (node.module or "").partition(".")[0] if not node.level else ""
-            # A relative import has no top-level name, and is the project's own.
-            is_users = not top or code_origins.of_module(top) == code_origins.USER
-            if bound == "*":
-                self._star |= is_users
-            elif is_users or top in _REACH_ANYTHING:
-                self._others.add(bound)
-            else:
-                self._own.add(bound)
-                self._modules.add(bound)
-
-    visit_ImportFrom = visit_Import
-
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        self.touches |= any(map(self._is_of_others, node.decorator_list))
-        # The body does not run yet.
-        for outside in (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults):
-            if outside is not None:
-                self.visit(outside)
-        self._own.add(node.name)
-
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        """Leave out its body, which does not run yet."""
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self.touches |= any(map(self._is_of_others, node.decorator_list))
-        self.generic_visit(node)
-        self._own.add(node.name)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        self.touches |= self._is_of_others(node)
-        self.generic_visit(node)
-
-    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
-        self.touches |= any(self._is_of_others(item.context_expr) for item in node.items)
-        self.generic_visit(node)
-
-    def visit_Assign(self, node: ast.Assign | ast.AnnAssign | ast.For | ast.Delete) -> None:
-        value = getattr(node, "value", None) or getattr(node, "iter", None)
-        for target in node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]:
-            self._bind(target, value)
-        self.generic_visit(node)
-
-    visit_AnnAssign = visit_For = visit_Delete = visit_Assign
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        self.touches |= self._is_of_others(node.target) or self._is_in_module(node.target)
-        self.generic_visit(node)
-
-    def _bind(self, target: ast.expr, value: ast.expr | None) -> None:
-        if not isinstance(target, ast.Name | ast.Tuple | ast.List | ast.Starred):
-            self.touches |= self._is_of_others(target) or self._is_in_module(target)
-            return
-        names = {name.id for name in ast.walk(target) if isinstance(name, ast.Name)}
-        if value is not None and self._is_of_others(value):
-            self._others |= names
-        else:
-            self._own |= names
-
-    def _is_of_others(self, node: ast.AST) -> bool:
-        """Return whether an expression names something of another module, outside of functions."""
-        return any(
-            name.id in self._others
-            or (self._star and name.id not in self._own)
-            or (name.id in _RUN_ANYTHING)
-            for name in _names(node)
-        )
-
-    def _is_in_module(self, target: ast.expr) -> bool:
-        """Return whether an assignment changes an installed module, or something unnamed."""
-        names = [name.id for name in _names(target)]
-        return not names or not self._modules.isdisjoint(names)
-
-
-def _names(node: ast.AST) -> Iterator[ast.Name]:
-    if isinstance(node, ast.Name):
-        yield node
-    elif not isinstance(node, _INNER):
-        for child in ast.iter_child_nodes(node):
-            yield from _names(child)
 
 
 _IS_REFUSED, _UNKNOWN = "__jaxsight_refused__", "__jaxsight_unknown__"

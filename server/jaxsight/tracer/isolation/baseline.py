@@ -43,14 +43,12 @@ def _limits() -> dict[int, tuple[int, int]]:
     return {number: resource.getrlimit(number) for number in numbers}
 
 
-def _priority() -> int:
-    return os.getpriority(os.PRIO_PROCESS, 0) if hasattr(os, "getpriority") else 0
-
-
-def _identity() -> tuple[object, ...]:
+def _for_good() -> tuple[object, ...]:
+    """Return what cannot be restored, or only in part; nothing on Windows."""
     if sys.platform == "win32":
         return ()
-    return os.getuid(), os.geteuid(), os.getgid(), os.getegid()
+    priority = os.getpriority(os.PRIO_PROCESS, 0)
+    return _limits(), priority, os.getuid(), os.geteuid(), os.getgid(), os.getegid()
 
 
 def _file_mask() -> int:
@@ -114,8 +112,7 @@ class Baseline:
             self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self._settings = [(write, read()) for read, write in _SETTINGS]
         self._finder_types = {type(finder) for finder in sys.path_importer_cache.values()}
-        self._limits, self._priority, self._identity = _limits(), _priority(), _identity()
-        self._lost: list[str] = []
+        self._limits, self._for_good = _limits(), _for_good()
 
     def restore_python(self) -> None:
         """Restore what our own code relies on, so that an answer can be sent.
@@ -127,14 +124,10 @@ class Baseline:
         # A trace function that raises or a low recursion limit would fail the code below.
         for write, value in self._settings:
             write(value)
-        self._lost = []
-        # Before anything that needs memory or descriptors.
+        # Before anything that needs memory or descriptors. A hard limit cannot be raised again.
         for number, limit in self._limits.items():
-            if resource.getrlimit(number) != limit:
-                try:
-                    resource.setrlimit(number, limit)
-                except (OSError, ValueError):
-                    self._lost.append("lowered a resource limit")
+            with contextlib.suppress(OSError, ValueError):
+                resource.setrlimit(number, limit)
         for descriptor, good in ((0, self._nothing), (1, self._output), (2, self._output)):
             # User code may have closed or replaced it.
             if not _same(descriptor, good):
@@ -155,7 +148,7 @@ class Baseline:
     def restore(self) -> tuple[str, ...]:
         """Restore the rest, after `restore_python`.
 
-        Returns the changes that cannot be undone, as predicates such as `lowered a resource limit`.
+        Returns the changes that cannot be undone, as predicates.
         """
         os.environ = self._environ  # noqa: B003 - the object; its contents come with the effects
         if not same_objects(self._listed, sys.modules.values()):
@@ -181,15 +174,10 @@ class Baseline:
         for folder in foreign:
             del cache[folder]
         process_state.restore(self._state)
-        if _priority() != self._priority:
-            try:
-                os.setpriority(os.PRIO_PROCESS, 0, self._priority)
-            except OSError:
-                self._lost.append("lowered the priority of its process")
-        if _identity() != self._identity:
-            self._lost.append("changed the user of its process")
         _restore_libraries()
-        return tuple(self._lost)
+        if _for_good() == self._for_good:
+            return ()
+        return ("changed the limits, the priority or the user of its process",)
 
     def _give_streams(self) -> None:
         """Set streams over the descriptors, which stay open if user code closes the streams."""

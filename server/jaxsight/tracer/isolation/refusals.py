@@ -12,9 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 from collections.abc import Iterator
-from typing import Any
 
 from jaxsight.files.ownership import WRITABLE
 from jaxsight.text.names import words
@@ -50,7 +48,6 @@ _NETWORK = frozenset(
         socket.sendmsg socket.sendto urllib.Request"""
     )
 )
-_NATIVE = frozenset({"ctypes.call_function", "ctypes.dlopen", "ctypes.dlsym", "sys.addaudithook"})
 _NOTHING = tuple(f"{os.sep}dev{os.sep}{name}" for name in ("null", "zero", "full"))
 PREFIX = "refused: it would "
 """How messages of refusals begin."""
@@ -96,20 +93,12 @@ def watch() -> None:
     def audit(event: str, arguments: tuple[object, ...]) -> None:
         if not (_refusing or (_confined and event not in _STARTS)):
             return
-        what = "start a thread" if event in _THREADS else _effect(event, arguments, own)
+        what = "start a thread" if event in _THREADS else effect_of(event, arguments, own)
         if what:
             _note(what)
             raise RefusedError(PREFIX + what)
 
     sys.addaudithook(audit)
-    if sys.version_info < (3, 12):  # Python announces threads since then
-        start: Any = threading._start_new_thread  # type: ignore[attr-defined]
-
-        def announced(*arguments: object) -> object:
-            sys.audit("_thread.start_new_thread", *arguments)
-            return start(*arguments)
-
-        threading._start_new_thread = announced  # type: ignore[attr-defined]
 
 
 def forget() -> None:
@@ -150,29 +139,7 @@ def _note(effect: str) -> None:
             break
 
 
-def seal() -> None:
-    """Refuse all effects, processes and native code, for the rest of the process.
-
-    This cannot be switched off again. The system itself lets no file grow. It stops programs that
-    do what they say, not those that exploit Python or JAX; what may be read can be read.
-    """
-    if sys.platform != "win32":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Bound now, as the program may replace names of this module.
-    refused, native, error = _effect, _NATIVE, RefusedError
-
-    def audit(event: str, arguments: tuple[object, ...]) -> None:
-        what = "run native code" if event in native else refused(event, arguments, ())
-        if what:
-            raise error(f"a program of a dataset may not {what}")
-
-    sys.addaudithook(audit)
-
-
-def _effect(event: str, arguments: tuple[object, ...], own: tuple[str, ...]) -> str:
+def effect_of(event: str, arguments: tuple[object, ...], own: tuple[str, ...]) -> str:
     """Return what an event would change outside of a process, but below folders of its own."""
     if event == "open":
         name, mode, flags = arguments

@@ -90,31 +90,23 @@ def classify(value: object) -> int:
 
 def add_abstract(
     values: SiteValues,
-    value: object,
     aval: object,
     situation: traces.Situation,
     placed: Sharding | None,
 ) -> None:
-    """Add an array or tracer by its aval, and by the vmaps that it does not depend on.
+    """Add an array or tracer by its aval.
 
     Args:
         values: where to add it.
-        value: the array.
         aval: its abstract value.
         situation: where user code is running.
         placed: the array's sharding that is not part of its aval.
     """
-    inside = situation.inside
     key = aval if placed is None else (aval, placed)
-    if situation.mapped and isinstance(value, jax.core.Tracer):
-        constant = [trace for trace in situation.mapped if not traces.is_mapped(value, trace)]
-        if constant:
-            inside = (*inside, *(f"not mapped over {trace.axis_data.size}" for trace in constant))
-            key = (aval, inside)
 
     def describe() -> ExprValue:
         text = shardings.with_placement(avals.text(aval), placed)
-        return ExprValue(text, avals.weak(aval), placed or shardings.traced(aval), inside)
+        return ExprValue(text, avals.weak(aval), placed or shardings.traced(aval), situation.inside)
 
     values.add(key, describe)
 

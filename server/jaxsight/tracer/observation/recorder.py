@@ -99,18 +99,10 @@ class JaxprObservations:
             self._by_place.popitem(last=False)
 
     def forget(self, chunk: InstrumentedChunk) -> None:
-        """Remove the observations in an execution of a chunk."""
+        """Remove the observations of jaxprs with code of an execution of a chunk."""
         for staged, variants in list(self._by_place.items()):
-            for variant, contexts in list(variants.items()):
-                if chunk.first not in variant.instances:
-                    continue
+            for variant in [each for each in variants if chunk.first in each.instances]:
                 del variants[variant]
-                remaining = variant.instances - {chunk.first}
-                if remaining:
-                    for context in contexts:
-                        for number in [number for number in context.sites if number in chunk]:
-                            del context.sites[number]
-                    variants[Variant(variant.inputs, remaining)] = contexts
             if not variants:
                 del self._by_place[staged]
 
@@ -130,38 +122,17 @@ class JaxprObservations:
             by_variant = self._by_place.get(reached.staged, {})
             # Prefer those that share most executions, then the newest.
             shared = {each: len(each.instances & instances) for each in reversed(by_variant)}
-            common = [each for each in shared if shared[each]]
-            variants = sorted(common, key=shared.__getitem__, reverse=True)
-            if not variants:
+            variants = [each for each in shared if shared[each]]
+            # A transformation may have changed the inputs, as `vmap` adds axes: it is the only one.
+            equal = [each for each in variants if each.inputs == reached.inputs]
+            if not equal and len(variants) > 1:
                 continue
-            # A transformation may have changed the inputs: `vmap` adds axes.
-            equal = (each for each in variants if each.inputs == reached.inputs)
-            mapped = (v for v in variants if _is_without_axes(v.inputs, reached.inputs))
-            same = next(equal, next(mapped, None))
-            known = {id(context.sites) for each in variants for context in by_variant[each]}
-            if same is None and not known.isdisjoint(ran):
-                continue
-            # If it is another one, use the most likely one.
-            contexts = by_variant[same or variants[0]]
-            new = [context for context in contexts if id(context.sites) not in ran]
-            reused += [context.moved(reached.inside) for context in new]
-            ran |= {id(context.sites) for context in new}
+            for variant in sorted(equal or variants, key=shared.__getitem__, reverse=True)[:1]:
+                contexts = by_variant[variant]
+                new = [context for context in contexts if id(context.sites) not in ran]
+                reused += [context.moved(reached.inside) for context in new]
+                ran |= {id(context.sites) for context in new}
         return reused
-
-
-def _is_without_axes(inputs: Sequence[object], mapped: Sequence[object]) -> bool:
-    """Return whether these may be the inputs of a function that `vmap` maps over others."""
-    return len(inputs) == len(mapped) and all(
-        getattr(own, "dtype", None) == getattr(other, "dtype", None)
-        and _is_part(getattr(own, "shape", ()), getattr(other, "shape", ()))
-        for own, other in zip(inputs, mapped, strict=True)
-    )
-
-
-def _is_part(shape: Sequence[object], whole: Sequence[object]) -> bool:
-    """Return whether a shape is another one without some axes."""
-    remaining = iter(whole)
-    return all(size in remaining for size in shape)
 
 
 logger = logging.getLogger(__name__)
@@ -324,11 +295,11 @@ class Recorder:
         situation = context.situation
         if kind == ABSTRACT:
             aval = value.aval
-            # The same aval may be batched otherwise, or lie on other devices.
-            if aval is not values.last or situation.mapped or context.placed:
+            # The same aval may lie on other devices.
+            if aval is not values.last or context.placed:
                 values.last = aval
                 placed = context.placed.get(traces.variable(value)) or shardings.placement(value)
-                observed_values.add_abstract(values, value, aval, situation, placed)
+                observed_values.add_abstract(values, aval, situation, placed)
         elif kind == NUMBER and type(value) in NUMBERS:
             observed_values.add_number(values, value, situation)
         elif kind == ARRAY:

@@ -45,7 +45,6 @@ class CallTree:
     def __init__(
         self,
         equations: Iterable[Equation],
-        begin: tuple[str, str] = ("", ""),
         is_own: Callable[[str], bool] = is_own,
         span_in: Callable[[str, int, int, int, int], Span | None] = span_of,
     ) -> None:
@@ -53,15 +52,12 @@ class CallTree:
 
         Args:
             equations: the outermost ones of the program.
-            begin: the name (`__name__`) and the file of the traced function, if frames around it
-                are the user's too: before JAX 0.10, tracebacks of a notebook's functions begin at
-                the cell that called.
             is_own: returns whether a frame's file is one of the user's.
             span_in: returns the span of a place in a file.
         """
         self.calls: dict[Call, int] = {}
         """The calls in order, with their numbers."""
-        self._begin, self._is_own, self._span_in = begin, is_own, span_in
+        self._is_own, self._span_in = is_own, span_in
         self._frames: dict[int, tuple[object, tuple[tuple[Caller, ...], bool]]] = {}
         self._spans: dict[int, tuple[object, Span | None]] = {}
         self._depths: dict[int, int] = {}
@@ -116,8 +112,6 @@ class CallTree:
         if kept is None:
             frames = callers(equation)
             own = tuple(frame for frame in frames if self._is_own(frame[1]))
-            names = [(frame[0].rpartition(".")[2], frame[1]) for frame in own]
-            own = own[names.index(self._begin) :] if self._begin in names else own
             below = frames[-1] if frames else None
             # Keep the traceback alive, so that its address is not reused.
             kept = traceback, (own, below is not None and is_library(below[1]))

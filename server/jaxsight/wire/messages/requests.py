@@ -115,7 +115,7 @@ class AboutTrace(Request[Reply_co]):
     """The `id` of a `Traced`."""
 
 
-Transform = Literal["grad", "value_and_grad", "vmap", "jvp", "jit", "inverse"]
+Transform = Literal["grad", "value_and_grad", "vmap", "jit"]
 TRANSFORMS: tuple[Transform, ...] = get_args(Transform)
 
 
