@@ -28,7 +28,7 @@ from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.guards import comparisons_behind, is_flat
 from jaxsight.rules.program.rounding import rounded
 from jaxsight.wire.primitives import PICKS
-from jaxsight.wire.program import LITERAL, Step
+from jaxsight.wire.program import Step
 
 _USUAL = (1.0, 1.5, 0.75, 1.25, 1.75, 0.625)
 """Numbers of arguments that nothing is wrong with, one after the other: equal ones would cancel."""
@@ -167,9 +167,9 @@ class _Cone:
                 shown += 1
             elif result in self._reached(numbers, self.cases[1 - int(index)]):
                 hidden.append(numbers)
-        guarded = (numbers for numbers in hidden if self._is_guarded(step, numbers))
-        numbers = next(guarded, None) if shown <= len(hidden) else None
-        return None if numbers is None else self._said(step, numbers)
+        if shown > len(hidden):
+            return None
+        return next((self._said(step, at) for at in hidden if self._is_guarded(step, at)), None)
 
     def _changes(self, step: Step, usual: Numbers) -> Iterator[dict[int, float]]:
         """Yield the arguments for which an unsafe equation has unsafe operands."""
@@ -184,15 +184,15 @@ class _Cone:
     def _undone(self, number: int, target: float, usual: Numbers) -> Iterator[tuple[int, float]]:
         """Yield arguments with the number that makes a value another one, others being usual."""
         known, waiting = self.gradients.known, [(number, target)]
-        for number, target in waiting:
-            if number in self.free and math.isfinite(target):
-                low, high = known.bounds(number)
-                if number in self.flow.inputs or (
-                    low <= target <= high and not (target <= 0 and known.is_positive(number))
+        for operand, wanted in waiting:
+            if operand in self.free and math.isfinite(wanted):
+                low, high = known.bounds(operand)
+                if operand in self.flow.inputs or (
+                    low <= wanted <= high and not (wanted <= 0 and known.is_positive(operand))
                 ):
-                    yield number, rounded(target, self.flow.value(number).dtype)
-            elif number in self.makers and len(waiting) < _UNDONE:
-                waiting += self._operands_for(self.makers[number], target, usual)
+                    yield operand, rounded(wanted, self.flow.value(operand).dtype)
+            elif operand in self.makers and len(waiting) < _UNDONE:
+                waiting += self._operands_for(self.makers[operand], wanted, usual)
 
     def _operands_for(
         self, step: Step, target: float, usual: Numbers

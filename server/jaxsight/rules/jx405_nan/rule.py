@@ -1,7 +1,7 @@
 """JX405: a value is NaN, or a `where` hides an operand whose derivative is NaN."""
 
-# Longer than most rules: it runs the gradient of a selection at points, with a value and a slope
-# for each primitive.
+# Longer than most rules: it runs the equations of a selection at points, with a value for each
+# primitive, and undoes them to find the points.
 
 from __future__ import annotations
 

@@ -47,18 +47,6 @@ class Instant:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameCall:
-    """A call, by the dotted name of the function, with its arguments that are plain names."""
-
-    name: str
-    arguments: tuple[tuple[int | str, str], ...]
-    constants: str
-    """Its source, if all of its arguments are constants, and there are some; else empty."""
-    place: Place
-    moment: Instant
-
-
-@dataclass(frozen=True, slots=True)
 class StateChange:
     """An assignment to a variable, or to an attribute or item of what it is bound to."""
 
@@ -74,7 +62,8 @@ class StateChange:
 class ScopeFrame:
     """What a scope does, in order."""
 
-    calls: tuple[FrameCall, ...]
+    calls: tuple[tuple[str, Instant], ...]
+    """When functions are called, by their dotted names."""
     changes: tuple[StateChange, ...]
     made: tuple[tuple[str, Instant], ...]
     """When functions are defined and names are first assigned."""
@@ -116,12 +105,12 @@ def constant_of(value: ast.expr | None) -> str:
 
 def joined(frames: Iterable[ScopeFrame]) -> ScopeFrame:
     """Return what a module does, from what its statements do."""
-    calls: list[FrameCall] = []
+    calls: list[tuple[str, Instant]] = []
     changes: list[StateChange] = []
     made: list[tuple[str, Instant]] = []
     for number, frame in enumerate(frames):
         first = number * _MOST
-        calls += (replace(call, moment=_later(call.moment, first)) for call in frame.calls)
+        calls += ((name, _later(moment, first)) for name, moment in frame.calls)
         changes += (replace(each, moment=_later(each.moment, first)) for each in frame.changes)
         made += ((name, _later(moment, first)) for name, moment in frame.made)
     return ScopeFrame(tuple(calls), tuple(changes), tuple(made))
@@ -151,7 +140,7 @@ class _Order(AbstractInterpreter[AbstractState[None], None]):
 
     ITERATIONS = 1  # `Instant` knows of the others
 
-    calls: list[FrameCall]
+    calls: list[tuple[str, Instant]]
     changes: list[StateChange]
     made: dict[str, Instant]
 
@@ -200,10 +189,4 @@ class _Order(AbstractInterpreter[AbstractState[None], None]):
             return
         self.parts(node)
         if isinstance(node, ast.Call):
-            arguments: list[tuple[int | str, ast.expr]] = [*enumerate(node.args)]
-            arguments += [(word.arg, word.value) for word in node.keywords if word.arg]
-            names = tuple((at, dotted(value)) for at, value in arguments if dotted(value))
-            fixed = arguments and all(isinstance(v, ast.Constant) for _, v in arguments)
-            constants = ast.unparse(node) if fixed else ""
-            call = FrameCall(dotted(node.func), names, constants, place_of(node), self._now())
-            self.calls.append(call)
+            self.calls.append((dotted(node.func), self._now()))
