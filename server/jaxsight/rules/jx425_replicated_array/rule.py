@@ -1,8 +1,5 @@
 """JX425: a large array is whole on every device, though a mesh axis could divide it."""
 
-# Longer than most rules: parameters and results are told apart, and which axis would divide them is
-# looked for.
-
 from __future__ import annotations
 
 import math
@@ -16,8 +13,6 @@ from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import MIB, size
 from jaxsight.wire.kernel_graph import Value
 from jaxsight.wire.meshes import Mesh, Spec
-from jaxsight.wire.messages.compiling import Compiled
-from jaxsight.wire.program import CONSTANT
 
 RULE = Rule(__name__, "A large array is replicated on all devices.", severity="information")
 LARGE = 16 * MIB
@@ -28,7 +23,7 @@ _FLOATS = ("f", "bf", "c")
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """A parameter, an output or a temporary, and how it is divided."""
+    """A parameter, and how it is divided."""
 
     value: Value
     """On one device."""
@@ -36,9 +31,7 @@ class _Array:
     """That of all devices together."""
     spec: Spec
     name: str = ""
-    """That of a parameter, if known: `params['w']`."""
-    at: str = ""
-    """The equation that computes it."""
+    """`params['w']`, if it is known."""
 
     @property
     def is_replicated(self) -> bool:
@@ -52,7 +45,10 @@ class _Array:
 
 @RULE.finds_in_kernels
 def find(view: ProgramView) -> Iterator[Violation]:
-    """Yield at most one finding for parameters, and one for the largest temporary or output."""
+    """Yield a finding on parameters that an axis can divide that is not one of batches.
+
+    Weights are usually replicated over the axis that divides batches.
+    """
     if view.on_target.devices < 2:
         return
     if len({mesh.axes for mesh in view.meshes}) != 1:
@@ -60,17 +56,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     mesh = view.meshes[0]
     if not any(any(chosen.spec) for chosen in view.on_target.shardings):
         return
-    parameters = _parameters(view)
-    yield from _of_parameters(view, mesh, parameters)
-    yield from _of_results(view, mesh, parameters)
-
-
-def _of_parameters(view: ProgramView, mesh: Mesh, parameters: list[_Array]) -> Iterator[Violation]:
-    """Yield a finding on parameters that an axis can divide that is not one of batches.
-
-    Weights are usually replicated over the axis that divides batches.
-    """
-    unused = _unused_axes(view, mesh)
+    parameters, unused = _parameters(view), _unused_axes(view, mesh)
     found: list[tuple[_Array, str, str]] = []
     for array in parameters:
         if not array.is_replicated or not array.value.text.startswith(_FLOATS):
@@ -92,7 +78,8 @@ def _of_parameters(view: ProgramView, mesh: Mesh, parameters: list[_Array]) -> I
     yield Violation(
         f"{_named(array)}{rest}: {size(total)} {'are' if rest else 'is'} replicated on "
         f"{view.on_target.devices} devices",
-        help=_help(array, axis, mesh),
+        help=f"divide it over `{axis}`: "
+        f"{size(array.value.bytes // dict(mesh.axes)[axis])} on each device",
         notes=(f"{_named(array)} is {array.value.text}; {why}",),
     )
 
@@ -114,37 +101,6 @@ def _donor(array: _Array, axis: str, parameters: list[_Array]) -> _Array | None:
         if _root(array) == _root(other) != "" or (not is_first and len(array.shape) == 2):
             return other
     return None
-
-
-def _of_results(view: ProgramView, mesh: Mesh, parameters: list[_Array]) -> Iterator[Violation]:
-    """Yield a finding on the largest temporary or output that is like no parameter.
-
-    Gradients and gathered weights have the elements of a parameter.
-    """
-    known = {math.prod(each.shape) for each in parameters}
-    known |= {view.flow.value(each).elements for each in view.flow.inputs}
-    known |= {each.elements for each in view.flow.values if each.origin == CONSTANT}
-    found = [
-        (array, axis)
-        for array in (*_temporaries(view), *_outputs(view))
-        if array.is_replicated and math.prod(array.shape) not in known
-        if (axis := _best_axis(array, mesh, view.on_target))
-    ]
-    if not found:
-        return
-    array, axis = max(found, key=lambda each: each[0].value.bytes)
-    others = len({each.at for each, _ in found}) - 1
-    notes = [f"its type is {array.value.text} on each device"]
-    if others:
-        notes.append(
-            f"{others} more of this size or less {'are' if others > 1 else 'is'} replicated"
-        )
-    yield Violation(
-        f"array of {size(array.value.bytes)} is replicated on {view.on_target.devices} devices",
-        array.at,
-        help=_help(array, axis, mesh),
-        notes=tuple(notes),
-    )
 
 
 def _parameters(view: ProgramView) -> list[_Array]:
@@ -169,28 +125,6 @@ def _parameters(view: ProgramView) -> list[_Array]:
     ]
 
 
-def _temporaries(view: ProgramView) -> Iterator[_Array]:
-    """Yield the replicated temporaries: on one device they have the global type."""
-    chosen = {(each.equation, each.type): each for each in view.on_target.shardings}
-    for temporary in view.on_target.graph.temporaries:
-        known = chosen.get((temporary.equation, temporary.value.text))
-        if known is None or known.unreduced or temporary.equation not in view.flow.steps:
-            continue
-        yield _Array(temporary.value, shape_of(known.type), known.spec, at=temporary.equation)
-
-
-def _outputs(view: ProgramView) -> Iterator[_Array]:
-    outputs = view.on_target.graph.outputs
-    if len(view.flow.outputs) != len(outputs):
-        return
-    for number, value in enumerate(outputs):
-        known = view.shardings.get(f"output {number}")
-        maker = view.flow.producer(view.flow.outputs[number])
-        if known is None or known.type != value.text or maker is None:
-            continue
-        yield _Array(value, shape_of(known.type), known.spec, at=maker.path)
-
-
 def _unused_axes(view: ProgramView, mesh: Mesh) -> set[str]:
     """Return the axes that divide nothing; none if `shard_map` may use them."""
     if any(step.primitive == "shard_map" for step in view.flow.steps.values()):
@@ -209,23 +143,6 @@ def _unused_axes(view: ProgramView, mesh: Mesh) -> set[str]:
         for axis in kernel.collective.axes
     )
     return {name for name, _ in mesh.axes} - {*divided, *moved}
-
-
-def _best_axis(array: _Array, mesh: Mesh, compiled: Compiled) -> str:
-    """Return the axis that divides a dimension of the same size elsewhere, else the largest."""
-    fitting = [(parts, name) for name, parts in mesh.axes if parts > 1]
-    fitting = [each for each in fitting if any(n % each[0] == 0 for n in array.shape)]
-    for each in compiled.shardings:
-        for n, axes in zip(shape_of(each.type), each.spec, strict=False):
-            for axis in axes:
-                if n in array.shape and any(axis == name for _, name in fitting):
-                    return axis
-    return max(fitting, default=(0, ""))[1]
-
-
-def _help(array: _Array, axis: str, mesh: Mesh) -> str:
-    parts = dict(mesh.axes)[axis]
-    return f"divide it over `{axis}`: {size(array.value.bytes // parts)} on each device"
 
 
 def _named(array: _Array) -> str:
