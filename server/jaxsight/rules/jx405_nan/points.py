@@ -107,6 +107,8 @@ class _Cone:
         self.free: set[int] = set()
         """The values that a number is looked for of."""
         self.usual = {n: self._begin(n) for n in waiting if n not in self.makers}
+        self.numbers = self._numbers(self.usual)
+        """The usual numbers of all values."""
         self.origins = {number: {number} for number in self.free}
         """By value those of them that it is computed from."""
         for step in self.run:
@@ -151,16 +153,15 @@ class _Cone:
 
         There is none if it is shown at more points: then the condition is on something else.
         """
-        usual = self._numbers(self.usual)
         hidden = list[Numbers]()
         shown = 0
-        for changed in self._changes(step, usual):
+        for changed in self._changes(step):
             if self.gradients.work < len(self.run):
                 return None
             self.gradients.work -= len(self.run)
             numbers = self._numbers({**self.usual, **changed})
             index = numbers[self.predicate]
-            if not self._is_steep(step, numbers) or index is None:
+            if not self._is_steep(step, numbers) or index not in (0, 1):
                 continue
             result = self.flow.of(step.results[0])
             if result in self._reached(numbers, self.cases[int(index)]):
@@ -171,17 +172,17 @@ class _Cone:
             return None
         return next((self._said(step, at) for at in hidden if self._is_guarded(step, at)), None)
 
-    def _changes(self, step: Step, usual: Numbers) -> Iterator[dict[int, float]]:
+    def _changes(self, step: Step) -> Iterator[dict[int, float]]:
         """Yield the arguments for which an unsafe equation has unsafe operands."""
         for goal in UNSAFE[step.primitive]:
             ways = (
-                itertools.islice(self._undone(self.flow.of(step.operands[at]), target, usual), 6)
+                itertools.islice(self._undone(self.flow.of(step.operands[at]), target), _POINTS)
                 for at, target in goal.items()
             )
             for way in itertools.islice(itertools.product(*ways), _POINTS):
                 yield dict(way)
 
-    def _undone(self, number: int, target: float, usual: Numbers) -> Iterator[tuple[int, float]]:
+    def _undone(self, number: int, target: float) -> Iterator[tuple[int, float]]:
         """Yield arguments with the number that makes a value another one, others being usual."""
         known, waiting = self.gradients.known, [(number, target)]
         for operand, wanted in waiting:
@@ -192,11 +193,9 @@ class _Cone:
                 ):
                     yield operand, rounded(wanted, self.flow.value(operand).dtype)
             elif operand in self.makers and len(waiting) < _UNDONE:
-                waiting += self._operands_for(self.makers[operand], wanted, usual)
+                waiting += self._operands_for(self.makers[operand], wanted)
 
-    def _operands_for(
-        self, step: Step, target: float, usual: Numbers
-    ) -> Iterator[tuple[int, float]]:
+    def _operands_for(self, step: Step, target: float) -> Iterator[tuple[int, float]]:
         """Yield operands of an equation with the number for which its result is another one."""
         operands = list(map(self.flow.of, step.operands))
         match step.primitive:
@@ -216,7 +215,7 @@ class _Cone:
                 yield operands[0], over(target, _count(self.flow, step))
             case primitive if primitive in SIDES:
                 for at, side in enumerate(SIDES[primitive]):
-                    other = usual[operands[1 - at]]
+                    other = self.numbers[operands[1 - at]]
                     if other is not None:
                         yield from ((operands[at], number) for number in side(target, other))
 
@@ -313,7 +312,7 @@ def _result(flow: Flow, step: Step, operands: list[float | None]) -> float | Non
     first = operands[0]
     match step.primitive:
         case "select_n":
-            return None if first is None else operands[1 + int(first)]
+            return None if first is None else operands[1 + min(int(first), len(operands) - 2)]
         case "mul" | "dot_general" if 0 in operands and None in operands:
             return 0.0
         case "and" if 0 in operands:

@@ -68,7 +68,7 @@ class StateFacts:
     compared: tuple[str, ...]
     """Classes whose objects have a value: they define `__eq__` or `__hash__`."""
     frames: tuple[tuple[str, ScopeFrame], ...]
-    """What functions do in order; the module's part under an empty name."""
+    """What functions do in order."""
     local: tuple[tuple[str, str, str], ...]
     """Functions with a name that they bind to a jitted function, and its name in the module."""
     instances: tuple[tuple[str, str, str], ...]
@@ -91,10 +91,10 @@ def state_facts(tree: ast.Module, imported: Imports) -> StateFacts:
     local: list[tuple[str, str, str]] = []
     instances: list[tuple[str, str, str]] = []
     for scope in scopes_of(tree, dict(imported)):
-        if not isinstance(scope.node, ast.Lambda):
-            frames.append((scope.name, frame_of(scope.node.body if scope.node else tree.body)))
         if scope.node is None:
             continue
+        if not isinstance(scope.node, ast.Lambda):
+            frames.append((scope.name, frame_of(scope.node.body)))
         local += _local(scope)
         instances += (
             (scope.name, name, value.func.id)

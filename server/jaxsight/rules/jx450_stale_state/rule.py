@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from jaxsight.rules.jx450_stale_state.frames import Instant, ScopeFrame, joined
+from jaxsight.rules.jx450_stale_state.frames import Instant, ScopeFrame, frame_of
 from jaxsight.rules.jx450_stale_state.reads import (
     Assignment,
     StateFacts,
@@ -39,7 +39,8 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         return
     imports = imports_of(statements)
     facts = [statement.read(state_facts, imports) for statement in statements]
-    yield from _Module(module, jitted_module(statements), facts).violations()
+    frame = frame_of(*(statement.tree().body for statement in statements))
+    yield from _Module(module, jitted_module(statements), facts, frame).violations()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,15 @@ class _Reader:
 
 class _Module:
     def __init__(
-        self, module: TracedModule, jitted: JittedModule, facts: Sequence[StateFacts]
+        self,
+        module: TracedModule,
+        jitted: JittedModule,
+        facts: Sequence[StateFacts],
+        frame: ScopeFrame,
     ) -> None:
         self._module = module
         self._facts = facts
+        self._frame = frame
         self._jitted = dict(jitted.functions)
         self._instances = {("", name): class_ for name, class_ in jitted.instances}
         self._instances |= {(of, name): made for each in facts for of, name, made in each.instances}
@@ -88,12 +94,11 @@ class _Module:
 
     def _in_frames(self) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
         """Yield what a scope changes between two calls of a function."""
-        frames = [dict(fact.frames) for fact in self._facts]
-        yield from self._in_frame("", joined(each[""] for each in frames), None)
-        for number, each in enumerate(frames):
-            for name, frame in each.items():
+        yield from self._in_frame("", self._frame, None)
+        for number, fact in enumerate(self._facts):
+            for name, frame in fact.frames:
                 function = self._module.functions.get(name)
-                if name and (function is None or not function.kinds):
+                if function is None or not function.kinds:
                     yield from self._in_frame(name, frame, number)
 
     def _in_frame(
@@ -178,7 +183,7 @@ class _Module:
                     help=f"pass the value as an argument, or make a new object for `{owner}`",
                     notes=("static arguments are compared by identity, unless they have `__eq__`",),
                 )
-                at = number if number is not None else change.moment.statement
+                at = number if number is not None else change.body
                 yield (class_, f"self.{attribute}"), ModuleViolation(at, violation)
 
     def _keeps(self, class_: str, method: str, attribute: str) -> bool:
@@ -255,9 +260,7 @@ class _Module:
         """Whether the state has a value from the start, which a trace may have kept."""
         if not read.owner:
             root = read.name.partition(".")[0]
-            frames = (dict(fact.frames)[""] for fact in self._facts)
-            changes = (change for frame in frames for change in frame.changes)
-            first = next((change for change in changes if change.name == root), None)
+            first = next((each for each in self._frame.changes if each.name == root), None)
             return first is not None and first.constant != "None"
         return any(
             not each.is_nothing and each.function.endswith(("__init__", "__post_init__"))
