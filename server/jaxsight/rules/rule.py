@@ -141,7 +141,6 @@ class Proof(Enum):
     GONE = "the rule has fewer findings"
     FEWER = "less is launched, stored or moved, with no more findings of the rule"
     SMALLER = "temporaries are smaller"
-    COMMUNICATED = "the rule has fewer findings, and fewer bytes are moved between devices"
     WRITTEN = "the text has fewer findings, and is the same but for waits; nothing is traced"
 
 

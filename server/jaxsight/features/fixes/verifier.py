@@ -339,7 +339,7 @@ def _effect(
         Incomplete: the verdict needs figures of complete compiles.
     """
     found, remaining = before[0], after[0]
-    if remedy.proof in (Proof.GONE, Proof.COMMUNICATED) and remaining >= found:
+    if remedy.proof is Proof.GONE and remaining >= found:
         return _Verdict("it does not help: the finding remains")
     forms = before[1], after[1]
     words = list(figures.words(*forms, timed=remedy.timed))
@@ -348,8 +348,6 @@ def _effect(
             helps = figures.smaller(*forms)
         case Proof.FEWER:
             helps = remaining <= found and figures.fewer(*forms)
-        case Proof.COMMUNICATED:
-            helps = figures.less_communicated(*forms)
         case Proof.GONE:
             helps = True
     worse = figures.worse(*forms) - remedy.trades

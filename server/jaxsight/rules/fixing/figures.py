@@ -103,11 +103,6 @@ def smaller(before: FormCosts, after: FormCosts) -> bool:
     return _grown(after.stored, before.stored)
 
 
-def less_communicated(before: FormCosts, after: FormCosts) -> bool:
-    """Return whether fewer bytes are moved between devices."""
-    return _are_compiled(before, after) and _grown(after.communicated, before.communicated)
-
-
 def _grown(before: int, after: int) -> bool:
     """Return whether bytes increased significantly."""
     return after > before * _COUNTS + _FEW

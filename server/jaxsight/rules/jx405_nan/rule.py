@@ -1,13 +1,13 @@
 """JX405: a value is NaN, or a `where` hides an operand whose derivative is NaN."""
 
-# Longer than most rules: it runs the gradient of a selection at points, with a value and a slope
-# for each primitive.
+# Longer than most rules: it runs the equations of a selection at points, with a value for each
+# primitive, and undoes them to find the points.
 
 from __future__ import annotations
 
 import ast
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx405_nan.points import Gradients, Point
@@ -52,7 +52,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
     read.
     """
     flow, gradients = view.flow, Gradients(view.flow)
-    found: dict[str, list[tuple[Step, Point]]] = defaultdict(list)
+    found: dict[str, tuple[Step, Point]] = {}
     calls: list[ast.AST] = []
     tried: Counter[object] = Counter()
     for select in reversed(flow.steps.values()):
@@ -68,15 +68,12 @@ def find(view: ProgramView) -> Iterator[Violation]:
             continue  # one of several nested selections, or of many copies, is enough
         point = gradients.point(select)
         if point is not None:
-            found[point.cause.path].append((select, point))
+            found[point.cause.path] = select, point  # the first one that hides it counts
             calls += [node for node in around if isinstance(node, ast.Call)][:1]
-    for hidden in found.values():
-        yield _violation(view, hidden[::-1])
+    yield from (_violation(view, *hidden) for hidden in found.values())
 
 
-def _violation(view: ProgramView, hidden: Sequence[tuple[Step, Point]]) -> Violation:
-    """Return the violation for the selections that hide one cause."""
-    (select, point), *others = hidden
+def _violation(view: ProgramView, select: Step, point: Point) -> Violation:
     form = "jnp.where(bad, 0.0, f(jnp.where(bad, 1.0, x)))" if point.holds else _SAFE
     expression = quoted(view.quote(point.cause.path), "the operand")
     derivative = "infinite, and 0 times that is NaN" if point.is_infinite else "NaN"
@@ -92,10 +89,7 @@ def _violation(view: ProgramView, hidden: Sequence[tuple[Step, Point]]) -> Viola
         select.path,
         help=f"make the operand safe: `{form}`",
         notes=(f"{expression} is differentiated there too: its derivative is {derivative}",),
-        related=(
-            (point.cause.path, "its derivative is infinite or NaN"),
-            *((other.path, "this hides it, too") for other, _ in others),
-        ),
+        related=((point.cause.path, "its derivative is infinite or NaN"),),
     )
 
 

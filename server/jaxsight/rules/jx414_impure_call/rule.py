@@ -3,7 +3,7 @@
 Found in the text of the module: in functions that a transformation certainly traces.
 """
 
-# Longer than most rules: eleven kinds of calls are found, each in its own way, and said in words
+# Longer than most rules: eight kinds of calls are found, each in its own way, and said in words
 # that fit how the function is transformed.
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx414_impure_call.printing import debug_print
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule
 from jaxsight.rules.text.expressions import argument_of, strings_in
-from jaxsight.rules.text.functions import GENERATORS, SELF, Event, looked_for
+from jaxsight.rules.text.functions import GENERATORS, Event, looked_for
 from jaxsight.rules.text.scopes import NOTHING, NameScope
 from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, traced_events
@@ -42,9 +42,7 @@ _LOGS = frozenset(
     {"debug", "info", "warning", "warn", "error", "critical", "exception", "log", "fatal"}
 )
 _LOGGERS = re.compile(r"_*(log|logger|logging)", re.IGNORECASE)
-Kind = Literal[
-    "print", "text", "log", "random", "id", "clock", "sleep", "input", "write", "next", "environ"
-]  # fmt: skip
+Kind = Literal["print", "text", "log", "random", "clock", "write", "next", "environ"]
 _CALLS: dict[Kind, re.Pattern[str]] = {
     "random": re.compile(
         r"numpy\.random\.(?!default_rng|RandomState|Generator|SeedSequence|seed|get_state|"
@@ -54,14 +52,11 @@ _CALLS: dict[Kind, re.Pattern[str]] = {
         r"getrandbits|randbytes|vonmisesvariate|paretovariate|weibullvariate|binomialvariate)|"
         r"secrets\.\w+|os\.urandom"
     ),
-    "id": re.compile(r"uuid\.uuid[14]"),
     "clock": re.compile(
         r"time\.(time|perf_counter|monotonic|process_time|thread_time|clock_gettime)(_ns)?|"
         r"time\.(localtime|gmtime|ctime|strftime|asctime)|timeit\.default_timer|"
         r"datetime\.(datetime\.)?(now|utcnow|today)|datetime\.date\.today"
     ),
-    "sleep": re.compile(r"time\.sleep"),
-    "input": re.compile(r"input"),
     "write": re.compile(r"(io\.)?open"),
     "environ": re.compile(r"os\.(getenv|environ\.get)"),
 }
@@ -94,9 +89,7 @@ class Impure:
     kind: Kind
     call: str
     name: str = ""
-    """An argument that may be traced; of `next`, the function that the iterator is of; of a draw,
-    the attribute that must hold a generator (`Model.rng`).
-    """
+    """An argument that may be traced; of `next`, the function that the iterator is of."""
     instead: str = ""
     """What prints when the function runs."""
 
@@ -112,10 +105,6 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         impure = event.data
         if not isinstance(impure, Impure) or (event.sources and not module.is_live(event.sources)):
             continue
-        if impure.kind == "random" and impure.name and impure.name not in module.generators:
-            continue
-        if impure.kind == "next" and impure.name == SELF and not function.outside:
-            continue
         holder = module.functions.get(impure.name) if impure.kind == "next" else None
         if holder is not None and holder.kinds and not function.is_root:
             continue  # the trace makes the iterator itself
@@ -127,15 +116,8 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
 @looked_for
 def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
     """Yield the call, if it has effects or depends on more than its arguments."""
-    match node:
-        case ast.Subscript(value=value) if scope.full(value) == "os.environ":
-            if isinstance(node.ctx, ast.Load):
-                yield Event(node, NOTHING, Impure("environ", written(node)))
-        case ast.Call():
-            yield from _called(scope, node)
-
-
-def _called(scope: NameScope, node: ast.Call) -> Iterator[Event]:
+    if not isinstance(node, ast.Call):
+        return
     full, text = scope.full(node.func), written(node)
     arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg != "file")]
     prints = full in _PRINTS
@@ -151,15 +133,10 @@ def _called(scope: NameScope, node: ast.Call) -> Iterator[Event]:
             yield Event(node, NOTHING.union(*map(scope.sources, traced)), impure)
         elif prints and all(isinstance(argument, ast.Constant) for argument in arguments):
             yield Event(node, NOTHING, Impure("text", text))
-    elif full == "next" and node.args:
-        match node.args[0]:
-            case ast.Name(id=name) if scope.holder(name) is not scope and not _COUNTER.search(name):
-                yield Event(node, NOTHING, Impure("next", text, scope.holder(name).name))
-            case ast.Attribute(value=ast.Name(id=name), attr=attr) if not _COUNTER.search(attr):
-                if any(around.itself == name for around in scope.enclosing()):
-                    yield Event(node, NOTHING, Impure("next", text, SELF))
-    elif generator := _attribute_drawn_from(scope, node.func):
-        yield Event(node, NOTHING, Impure("random", text, generator))
+    elif full == "next" and node.args and isinstance(node.args[0], ast.Name):
+        name, holder = node.args[0].id, scope.holder(node.args[0].id)
+        if holder is not scope and not _COUNTER.search(name):
+            yield Event(node, NOTHING, Impure("next", text, holder.name))
     elif _is_draw(scope, node.func) or (GENERATORS.fullmatch(full) and not arguments):
         yield Event(node, NOTHING, Impure("random", text))
     else:
@@ -176,17 +153,6 @@ def _is_log(call: ast.Call, full: str) -> bool:
     last = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
     is_module = full.startswith(("logging.", "absl.logging.", "loguru."))
     return is_module or _LOGGERS.fullmatch(last) is not None
-
-
-def _attribute_drawn_from(scope: NameScope, function: ast.expr) -> str:
-    """Return the attribute of an object that a method draws from, as `Model.rng`."""
-    match function:
-        case ast.Attribute(value=ast.Attribute(value=ast.Name(id=base), attr=name), attr=method):
-            itself = (around for around in scope.enclosing() if around.itself == base)
-            owner = next((around.owner for around in itself), "")
-            return f"{owner}.{name}" if owner and method in _METHODS else ""
-        case _:
-            return ""
 
 
 def _is_draw(scope: NameScope, function: ast.expr) -> bool:
@@ -271,11 +237,6 @@ _WORDS: dict[tuple[Kind, str], tuple[str, str]] = {
         "reads the clock once, while tracing",
         "measure outside of the function, after `jax.block_until_ready(result)`",
     ),
-    ("id", "staged"): (
-        "is called once, while tracing",
-        "call it outside of the function, and pass the result as an argument",
-    ),
-    ("sleep", "staged"): ("runs once, while tracing", "wait outside of the function"),
     ("next", "staged"): (
         "advances an iterator once, while tracing",
         "call `next` outside of the function, and pass what it returns as an argument",
@@ -283,10 +244,6 @@ _WORDS: dict[tuple[Kind, str], tuple[str, str]] = {
     ("environ", "staged"): (
         "reads the environment once, while tracing",
         "read it when the module is imported, or pass the setting as a static argument",
-    ),
-    ("input", ""): (
-        "asks while tracing",
-        "ask outside of the function, and pass the answer as an argument",
     ),
 }
 """By kind and by how the function is transformed (in any way, if that is empty): what the call

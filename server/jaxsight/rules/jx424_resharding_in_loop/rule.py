@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from jaxsight.meshes.divided import inserted_reshards, shape_of
-from jaxsight.rules.fixing.context import Candidate, FixContext
-from jaxsight.rules.fixing.module_names import constrained, meshes
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import LAUNCHED, MOVED, STORED, Proof, Rule, Violation
-from jaxsight.text.names import bound_in
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import count, size
 from jaxsight.wire.program import Step
 
@@ -67,32 +63,3 @@ def _is_unchanged(flow: Flow, path: str, loop: Step, shapes: set[tuple[int, ...]
     operands = step.operands if step is not None else ()
     values = [each for each in operands if flow.value(each).shape in shapes]
     return bool(values) and all(flow.stripped(each) in unchanged for each in values)
-
-
-# The fix: replicate the array once before the loop.
-
-_LOOPS = ("jax.lax.fori_loop", "jax.lax.scan", "jax.lax.while_loop")
-
-
-@RULE.fixes(
-    "the array replicated once before the loop",
-    Proof.COMMUNICATED,
-    trades=frozenset({LAUNCHED, STORED, MOVED}),
-)
-def candidates(context: FixContext) -> Iterator[Candidate]:
-    """Yield the constraint of each array that a loop's body captures in the finding."""
-    reads = {node.id for node in context.find(ast.Name)}
-    for part in context.ancestors(context.nodes[0]) if context.nodes else ():
-        if isinstance(part, ast.Lambda | ast.FunctionDef):
-            reads.difference_update(bound_in(part))
-        if not isinstance(part, ast.Call) or context.called(part.func) not in _LOOPS:
-            continue
-        statement, function = context.statement(part), context.function(part)
-        if statement is None or function is None:
-            return
-        for name in sorted(reads.intersection(bound_in(function))):
-            for mesh in meshes(context):
-                line = f"{name} = {constrained(context, name, mesh, '')}"
-                edits = (context.before(statement, line), *context.jax_import())
-                yield Candidate(f"Replicate `{name}` before the loop", edits)
-        return

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, argument_of, dotted, keyword, strings_in
@@ -139,21 +138,3 @@ def _violations(
             notes=("nothing else in this file names the axis",),
             severity="warning",
         )
-
-
-# The fix: name the axis where it is mapped.
-
-_AXIS = re.compile(r'axis_name="(\w+)"')
-
-
-@RULE.fixes("the name of the axis where it is mapped (unsafe)")
-def candidates(context: FixContext) -> Iterator[Candidate]:
-    """Yield the map with `axis_name=`."""
-    axis = _AXIS.search(context.finding.help)
-    call = next(context.ancestors(context.node), None)
-    if axis is None or not isinstance(call, ast.Call) or call.func is not context.node:
-        return
-    edited, text = keyword(call, "axis_name"), f'"{axis[1]}"'
-    if edited is None:
-        edited, text = call, f"{context.text(call)[:-1]}, {axis[0]})"
-    yield context.replaced(edited, text, f"Name the axis `{axis[1]}`", same=False)

@@ -46,7 +46,11 @@ def find(scope: NameScope, loop: PythonLoop, calls: JittedCalls) -> Iterator[Nod
             "each length is copied and compiled",
             help="append to a list and `jnp.stack` it once, or write into an array of full size: "
             f"`{path}.at[i].set(…)`",
-            notes=_notes(scope, loop, path, calls),
+            notes=(
+                "the loop is unrolled into one program, whose copies grow with its square"
+                if calls.is_traced(scope)
+                else "n iterations copy n²/2 rows, and compile n programs",
+            ),
         )
 
 
@@ -89,18 +93,6 @@ def _is_deepened(loop: PythonLoop, path: str) -> bool:
 def _has(nodes: Iterable[ast.expr], path: str) -> bool:
     """Whether a variable or an attribute is in some expressions."""
     return any(dotted(part) == path for node in nodes for part in ast.walk(node))
-
-
-def _notes(scope: NameScope, loop: PythonLoop, path: str, calls: JittedCalls) -> tuple[str, ...]:
-    if calls.is_traced(scope):
-        return ("the loop is unrolled into one program, whose copies grow with its square",)
-    notes = ["n iterations copy n²/2 rows, and compile n programs"]
-    for _, call, _ in loop.calls():
-        called = calls.called(scope, call)
-        if called is not None and _has(called[1].traced_arguments(call), path):
-            notes.append(f"`{called[0]}` is compiled for each length, too")
-            break
-    return tuple(notes)
 
 
 RULE.finds_in_module(InLoops(find, in_traced=True))

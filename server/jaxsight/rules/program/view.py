@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from jaxsight.wire.chunks import Span
     from jaxsight.wire.meshes import Chosen, Mesh
     from jaxsight.wire.messages.compiling import Compiled, Folding
+    from jaxsight.wire.meshes import Chosen
+    from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
     from jaxsight.wire.messages.replies import Call
 
 
@@ -41,8 +43,6 @@ class ProgramView:
     target: Target | None = None
     """What it is compiled for, or the first target that is asked for."""
     compiled: Compiled | None = None
-    meshes: tuple[Mesh, ...] = ()
-    """The meshes that the compiled program names, without duplicates."""
     folding: Folding | None = None
     """How long that compiles with constant folding and without, where it was measured."""
     slow_seconds: float | None = None

@@ -112,8 +112,6 @@ class FunctionFacts:
     """Names of the module and attributes (`Model.history`) that are lists, dicts, sets."""
     references: tuple[str, ...]
     """The same for what can be changed in a trace."""
-    generators: tuple[str, ...]
-    """The same for generators of random numbers of NumPy and Python."""
 
 
 def facts_of(tree: ast.Module, imported: Imports) -> FunctionFacts:
@@ -141,7 +139,6 @@ def facts_of(tree: ast.Module, imported: Imports) -> FunctionFacts:
         tuple(aliases),
         tuple(_made(scopes, _CONTAINERS)),
         tuple(_made(scopes, _REFERENCES)),
-        tuple(_made(scopes, GENERATORS)),
     )
 
 

@@ -65,7 +65,6 @@ class TracedModule:
     classes: Mapping[str, NamedClass]
     containers: frozenset[str]
     references: frozenset[str]
-    generators: frozenset[str]
 
     def is_live(self, sources: Sources) -> bool:
         """Whether one of these is traced."""
@@ -108,7 +107,7 @@ def traced_module(statements: Sequence[Statement]) -> TracedModule:
     return statements[0].read(_propagated, Identical(facts))
 
 
-_NOTHING = TracedModule({}, {}, frozenset(), frozenset(), frozenset())
+_NOTHING = TracedModule({}, {}, frozenset(), frozenset())
 
 
 def _propagated(_: ast.Module, facts: Identical) -> TracedModule:
@@ -135,7 +134,6 @@ class _Propagation:
             self._classes,
             frozenset(name for statement in facts for name in statement.containers),
             frozenset(name for statement in facts for name in statement.references),
-            frozenset(name for statement in facts for name in statement.generators),
         )
 
     def run(self) -> None:

@@ -90,16 +90,6 @@ def lens_of_two_disks(d, r, s):
     return jnp.where(d >= r + s, 0.0, jnp.where(d <= jnp.abs(r - s), contained, lens))  # JX405
 
 
-def residuals_of_what_was_seen(mu, y):
-    """https://github.com/jax-ml/jax/issues/9040
-
-    Example inputs:
-        mu: f32[]
-        y: f32[100]
-    """
-    return jnp.sum(jnp.where(jnp.isnan(y), 0.0, (y - mu) ** 2))  # JX405
-
-
 def entropy_of_a_masked_softmax(logits, keep):
     """https://github.com/jax-ml/jax/issues/17070
 

@@ -66,17 +66,6 @@ def sign_of_a_root(s, b):
     return jnp.where(b < a, -a, a)
 
 
-def residuals_of_what_was_seen(mu, y):
-    """https://github.com/jax-ml/jax/issues/9040, with a safe operand.
-
-    Example inputs:
-        mu: f32[]
-        y: f32[100]
-    """
-    seen = jnp.where(jnp.isnan(y), 0.0, y)
-    return jnp.sum(jnp.where(jnp.isnan(y), 0.0, (seen - mu) ** 2))
-
-
 def leaky(x, w):
     """What is selected by is made of an unsafe quotient, which both cases read.
 
