@@ -139,29 +139,6 @@ CASES = [
         "Generate `RANK` with `jnp.arange(4, 5004, dtype=jnp.int32)` (constants 19.5 KiB → 0 B)",
     ),
     case(
-        "JX203",
-        '''
-        def spectrum(x):
-            """
-            Example inputs:
-                x: f32[128, 256]
-            """
-            modes = jnp.fft.rfft(x)
-            modes = jnp.fft.fft(modes, axis=0)
-            return jnp.abs(modes) ** 2
-        ''',
-        '''
-        def spectrum(x):
-            """
-            Example inputs:
-                x: f32[128, 256]
-            """
-            modes = jnp.fft.rfftn(x, axes=(0, 1))
-            return jnp.abs(modes) ** 2
-        ''',
-        "Transform axes 0, 1 with one FFT (equations 8 → 4)",
-    ),
-    case(
         "JX209",
         '''
         def iterated(x, y):
