@@ -118,16 +118,15 @@ def written_by(flow: Flow, of: Known, step: Step) -> Box:
     inserted = dimensions.get("inserted_window_dims", ())
     if dimensions.get("operand_batching_dims") or len(windows) + len(inserted) != len(shape):
         return tuple((0, size) for size in shape)
-    interval = of(indices)
-    listed = interval.integers if interval is not None else None
-    exact = listed is not None and len(listed) == len(placed)
+    listed = flow.value(indices).integers
     box = []
     for axis, size in enumerate(shape):
         part = 1 if axis in inserted else windows.pop(0)
         start = (0, 0)
         if axis in placed:
             at = placed.index(axis)
-            start = (listed[at],) * 2 if exact and listed is not None else _bounds(of, indices)
+            exact = len(listed) == len(placed)
+            start = (listed[at], listed[at]) if exact else _bounds(of, indices)
         box.append(_range(start, part, size))
     return tuple(box)
 

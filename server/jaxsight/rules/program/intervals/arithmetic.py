@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
 from jaxsight.rules.program.intervals.floats import quotient
 from jaxsight.rules.program.intervals.interval import (
@@ -22,7 +21,6 @@ from jaxsight.rules.program.intervals.interval import (
     less,
     monotone,
     negative,
-    paired,
     power,
     products,
     summed,
@@ -59,14 +57,11 @@ def _is_of_one(applied: Applied) -> bool:
 def _mul(applied: Applied, a: Interval, b: Interval) -> Interval:
     if _is_of_one(applied):
         return power(a, 2)
-    integers = paired(a, b, operator.mul)
     for affine, factor in ((a, b), (b, a)):
         if factor.one is not None and affine.affine is not None:
             base, terms = affine.affine
             scaled = {axis: (by * factor.one, count) for axis, (by, count) in terms.items()}
-            return replace(Interval.of_affine(base * factor.one, scaled), integers=integers)
-    if integers is not None:
-        return Interval.listed(integers)
+            return Interval.of_affine(base * factor.one, scaled)
     corners = corner_products(a, b)
     least, most = min(corners), max(corners)
     low, high = products(a, b) or (most, least)
@@ -92,8 +87,6 @@ def _shift_right(applied: Applied, a: Interval, b: Interval) -> Interval | None:
 
 @transfers("and")
 def _and(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    if (integers := paired(a, b, operator.and_)) is not None:
-        return Interval.listed(integers)
     if 0 in (a.one, b.one):
         return Interval.listed([0])
     not_negative = [interval.most for interval in (a, b) if interval.least >= 0]
@@ -118,8 +111,6 @@ def _rem(applied: Applied, a: Interval, b: Interval) -> Interval | None:
         return None
     if a.least >= 0 and a.most < b.least:
         return a
-    if (integers := paired(a, b, lambda x, y: x - y * truncated(x, y))) is not None:
-        return Interval.listed(integers)
     end = b.most - 1
     if a.least < 0:
         return Interval.between(-end, end)
@@ -140,7 +131,7 @@ def _convert(applied: Applied, operand: Interval) -> Interval | None:
 
 @transfers(*COMPARISONS)
 def _compare(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    """Compare the bounds, then element by element; the operators have the primitives' names."""
+    """Compare the bounds; the operators have the primitives' names."""
     if applied.before.is_inexact:
         return None  # NaN may be among them
     primitive = applied.step.primitive
@@ -149,8 +140,7 @@ def _compare(applied: Applied, a: Interval, b: Interval) -> Interval | None:
     are_apart = a.most < b.least or b.most < a.least or None not in (a.one, b.one)
     if len(ends) == 1 and (are_apart or primitive not in ("eq", "ne")):
         return Interval.listed(map(int, ends))
-    integers = paired(a, b, lambda x, y: int(compare(x, y)))
-    return Interval.listed(integers) if integers is not None else None
+    return None
 
 
 @transfers("select_n")
@@ -159,8 +149,6 @@ def _select(applied: Applied, which: Interval, *cases: Interval) -> Interval | N
         return cases[which.one]
     if len(cases) != 2:
         return joined(*cases)
-    if which.integers is not None and (integers := _chosen(which.integers, *cases)) is not None:
-        return Interval.listed(integers)
     a, b = cases
     if _is_floor(applied):
         return a
@@ -170,15 +158,6 @@ def _select(applied: Applied, which: Interval, *cases: Interval) -> Interval | N
         min(max(a.low, b.most), max(b.low, a.most)),
         max(min(a.high, b.least), min(b.high, a.least)),
     )
-
-
-def _chosen(which: Sequence[int], *cases: Interval) -> tuple[int, ...] | None:
-    rows = [
-        (case.one,) * len(which) if case.one is not None else case.integers or () for case in cases
-    ]
-    if any(len(row) != len(which) for row in rows):
-        return None
-    return tuple(rows[bool(at)][index] for index, at in enumerate(which))
 
 
 def _is_floor(applied: Applied) -> bool:
@@ -220,8 +199,6 @@ def _reduce_sum(applied: Applied, operand: Interval) -> Interval | None:
     count = applied.before.elements // sums if sums else 0
     if not count:
         return None
-    if sums == 1 and operand.integers is not None and applied.is_listed(operand):
-        return Interval.listed([sum(operand.integers)])
     if operand.affine is not None:
         base, terms = operand.affine
         axes = applied.step.numbers("axes")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.intervals import arithmetic, floats, moves
 from jaxsight.rules.program.intervals.interval import (
-    LISTED,
     TRANSFERS,
     Applied,
     Interval,
     limits,
-    picked,
     varies,
 )
 from jaxsight.rules.program.loops import Carry, LoopParts, loop_of
@@ -101,13 +97,10 @@ class Intervals:
             return None
         match step.primitive:
             case "iota":
-                shape, axis = value.shape, step.number("dimension", None)
-                if axis is None:
-                    return None
-                if len(shape) == 1 and 1 < shape[0] <= LISTED:
-                    terms: dict[int | str, tuple[int, int]] = {0: (1, shape[0])}
-                    return replace(Interval.listed(range(shape[0])), affine=(0, terms))
-                return Interval.of_affine(0, {axis: (1, shape[axis])})
+                axis = step.number("dimension", None)
+                return (
+                    None if axis is None else Interval.of_affine(0, {axis: (1, value.shape[axis])})
+                )
             case "argmax" | "argmin":
                 axes, shape = step.numbers("axes"), self._flow.value(step.operands[0]).shape
                 return Interval.between(0, max(shape[axes[0]] - 1, 0)) if axes and shape else None
@@ -151,12 +144,7 @@ class Intervals:
             same_axis = stacked.numbers("axis") == step.numbers("axis")
             if same_axis and len(stacked.operands) == len(step.results):
                 return self.of(stacked.operands[index])
-        operand, shape = self.interval(step.operands[0]), self._flow.value(step.operands[0]).shape
-        if operand.integers is not None and len(operand.integers) == math.prod(shape):
-            indices: list[Sequence[int]] = [range(size) for size in shape]
-            indices[step.number("axis", 0)] = [index]
-            return Interval.listed(picked(operand.integers, shape, indices))
-        return operand.some()
+        return self.interval(step.operands[0]).some()
 
     def _input(self, step: Step, number: int) -> Interval | None:
         """Return the interval of an input of an equation's bodies."""

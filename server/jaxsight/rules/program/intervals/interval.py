@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.wire.program import ProgramValue, Step
@@ -22,9 +21,6 @@ Axis = int | str
 Terms = Mapping[Axis, tuple[int, int]]
 """By what it varies with: how much each step adds, and how many steps there are (at least 2)."""
 _INTEGER = re.compile(r"(u?)int(\d+)")
-LISTED = 64
-"""Elements of arrays that are computed one by one, as many as the tracer lists of a captured array
-(`_LISTED_ELEMENTS` in `tracer/handlers/outline.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +37,6 @@ class Interval:
     """Some element is this or above."""
     affine: tuple[int, Terms] | None = None
     """The first element, and what adds to it."""
-    integers: tuple[int, ...] | None = None
-    """All elements of a small array, row by row; the same in all iterations."""
     ends: tuple[int, int] | None = None
     """The first element in the first iteration, and the last element in the last iteration, of
     what is computed elementwise from affine values.
@@ -63,8 +57,7 @@ class Interval:
         """Return known integers."""
         row = tuple(integers)
         least, most = min(row), max(row)
-        affine: tuple[int, Terms] | None = (least, {}) if least == most else None
-        return Interval(least, most, least, most, affine, row if len(row) <= LISTED else None)
+        return Interval(least, most, least, most, (least, {}) if least == most else None)
 
     @staticmethod
     def of_affine(base: int, terms: Terms) -> Interval:
@@ -86,8 +79,6 @@ class Interval:
         if self.affine is not None:
             base, terms = self.affine
             return base, base + sum(step * (count - 1) for step, count in terms.values())
-        if self.integers is not None:
-            return self.integers[0], self.integers[-1]
         return self.ends
 
     @property
@@ -106,7 +97,7 @@ class Interval:
 
     def bounds_alone(self) -> Interval:
         """Return the same bounds, without where elements are."""
-        return replace(self, affine=None, integers=None, ends=None)
+        return replace(self, affine=None, ends=None)
 
 
 def limits(dtype: str) -> tuple[int, int] | None:
@@ -126,23 +117,16 @@ def negative(interval: Interval) -> Interval:
     if interval.affine is not None:
         base, terms = interval.affine
         affine = -base, {axis: (-by, count) for axis, (by, count) in terms.items()}
-    listed = interval.integers
-    integers = None if listed is None else tuple(map(operator.neg, listed))
-    return Interval(
-        -interval.most, -interval.least, -interval.high, -interval.low, affine, integers
-    )
+    return Interval(-interval.most, -interval.least, -interval.high, -interval.low, affine)
 
 
 def summed(a: Interval, b: Interval) -> Interval:
     """Return the interval of sums of elements that meet."""
-    integers = paired(a, b, operator.add)
     if a.affine is not None and b.affine is not None:
         terms = dict(a.affine[1])
         for axis, (by, count) in b.affine[1].items():
             terms[axis] = (terms.get(axis, (0, count))[0] + by, count)
-        return replace(Interval.of_affine(a.affine[0] + b.affine[0], terms), integers=integers)
-    if integers is not None:
-        return Interval.listed(integers)
+        return Interval.of_affine(a.affine[0] + b.affine[0], terms)
     sums = Interval(
         a.least + b.least,
         a.most + b.most,
@@ -168,17 +152,6 @@ def with_ends(
     return Interval(interval.least, interval.most, low, high, ends=(first, last))
 
 
-def paired(a: Interval, b: Interval, function: Callable[[int, int], int]) -> tuple[int, ...] | None:
-    """Return what elements of two small arrays give, of which one may be a scalar."""
-    if a.integers is None or b.integers is None:
-        return None
-    if len(a.integers) == len(b.integers):
-        return tuple(map(function, a.integers, b.integers))
-    if len(a.integers) == 1 or len(b.integers) == 1:
-        return tuple(function(x, y) for x, y in product(a.integers, b.integers))
-    return None
-
-
 def products(a: Interval, b: Interval) -> tuple[int, int] | None:
     """Return what some product of two values is at most, and what some is at least."""
     factor, interval = (a.one, b) if a.one is not None else (b.one, a)
@@ -190,12 +163,10 @@ def products(a: Interval, b: Interval) -> tuple[int, int] | None:
 
 def power(interval: Interval, exponent: int) -> Interval:
     """Return the interval of a power that is not negative."""
-    if interval.integers is not None:
-        return Interval.listed(integer**exponent for integer in interval.integers)
     if interval.one is not None:
         return Interval.listed([interval.one**exponent])
     if exponent % 2 or interval.least >= 0:
-        return ends_of(interval, lambda number: number**exponent)
+        return monotone(interval, lambda number: number**exponent)
     return Interval.between(0, max(interval.least**exponent, interval.most**exponent))
 
 
@@ -206,8 +177,6 @@ def joined(*parts: Interval) -> Interval:
 
 def greater(a: Interval, b: Interval) -> Interval:
     """Return the interval of the greater of elements that meet."""
-    if (integers := paired(a, b, max)) is not None:
-        return Interval.listed(integers)
     if a.least >= b.most or b.least >= a.most:
         return a if a.least >= b.most else b
     return Interval(
@@ -230,12 +199,6 @@ def truncated(number: int, by: int) -> int:
 
 def monotone(interval: Interval, change: Callable[[int], int]) -> Interval:
     """Return the interval after a function that never decreases."""
-    if interval.integers is not None:
-        return Interval.listed(map(change, interval.integers))
-    return ends_of(interval, change)
-
-
-def ends_of(interval: Interval, change: Callable[[int], int]) -> Interval:
     corners = interval.corners
     return Interval(
         change(interval.least),
@@ -246,21 +209,8 @@ def ends_of(interval: Interval, change: Callable[[int], int]) -> Interval:
     )
 
 
-def picked(
-    integers: Sequence[int], shape: Sequence[int], places: Sequence[Sequence[int]]
-) -> Iterator[int]:
-    """Yield the elements of a small array at some places of each axis, row by row."""
-    for at in product(*places):
-        index = 0
-        for position, size in zip(at, shape, strict=True):
-            index = index * size + position
-        yield integers[index]
-
-
 def varies(interval: Interval) -> bool:
     """Whether a value may differ between the iterations of a loop."""
-    if interval.integers is not None:
-        return False
     return interval.affine is None or any(isinstance(axis, str) for axis in interval.affine[1])
 
 
@@ -285,10 +235,6 @@ class Applied:
     def after(self) -> ProgramValue:
         """The result."""
         return self.flow.value(self.step.results[0])
-
-    def is_listed(self, interval: Interval) -> bool:
-        """Whether all elements of the first operand are known, one for each place."""
-        return interval.integers is not None and len(interval.integers) == self.before.elements
 
 
 Transfer = Callable[..., Interval | None]

@@ -17,7 +17,6 @@ from jaxsight.rules.program.intervals.interval import (
     computes,
     joined,
     limits,
-    picked,
     transfers,
 )
 from jaxsight.wire.primitives import PICKS, RESHAPES
@@ -40,13 +39,10 @@ def _picked(applied: Applied, operand: Interval, *indices: Interval) -> Interval
 
 @transfers("broadcast_in_dim", "squeeze", "transpose")
 def _axes(applied: Applied, operand: Interval) -> Interval:
-    """Move the axes of affine values; keep the elements too where they are in the same order."""
+    """Move the axes of affine values."""
     if operand.one is not None:
         return Interval.listed([operand.one])
-    step = applied.step
-    is_whole = applied.before.elements == applied.after.elements
-    integers = operand.integers if is_whole and step.primitive != "transpose" else None
-    moved = replace(operand.bounds_alone(), ends=operand.corners, integers=integers)
+    step, moved = applied.step, replace(operand.bounds_alone(), ends=operand.corners)
     if operand.affine is None:
         return moved
     rank = range(len(applied.before.shape))
@@ -101,12 +97,6 @@ def _slice(applied: Applied, operand: Interval) -> Interval | None:
                 by, count = by * strides[axis], after[axis]
             cut[axis] = by, count
         return Interval.of_affine(base, cut)
-    if applied.is_listed(operand):
-        places = [
-            [start + stride * index for index in range(size)]
-            for start, stride, size in zip(starts, strides, after, strict=True)
-        ]
-        return Interval.listed(picked(operand.integers or (), applied.before.shape, places))
     return operand.some()
 
 
