@@ -12,7 +12,6 @@ from collections.abc import Callable
 from jaxsight.rules.program.intervals.floats import quotient
 from jaxsight.rules.program.intervals.interval import (
     Applied,
-    Axis,
     Interval,
     computes,
     corner_products,
@@ -199,17 +198,11 @@ def _reduce_sum(applied: Applied, operand: Interval) -> Interval | None:
     count = applied.before.elements // sums if sums else 0
     if not count:
         return None
-    if operand.affine is not None:
+    if operand.affine is not None and sums == 1:
         base, terms = operand.affine
-        axes = applied.step.numbers("axes")
-        total, other_terms = base * count, dict[Axis, tuple[int, int]]()
-        for axis, (by, size) in terms.items():
-            if axis in axes:
-                total += by * (size * (size - 1) // 2) * (count // size)
-            else:
-                after = axis - sum(gone < axis for gone in axes) if isinstance(axis, int) else axis
-                other_terms[after] = by * count, size
-        return Interval.of_affine(total, other_terms)
+        if not any(isinstance(axis, str) for axis in terms):
+            steps = (by * (size * (size - 1) // 2) * (count // size) for by, size in terms.values())
+            return Interval.listed([base * count + sum(steps)])
     least, most = operand.least * count, operand.most * count
     return Interval.between(least, most)
 

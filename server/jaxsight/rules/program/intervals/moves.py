@@ -31,7 +31,7 @@ computes(lambda operand: operand.some(), "split")
 computes(joined, "pad")
 
 
-@transfers(*PICKS - {"dynamic_slice"})
+@transfers(*PICKS)
 def _picked(applied: Applied, operand: Interval, *indices: Interval) -> Interval | None:
     fills = "FILL" in dict(applied.step.parameters).get("mode", "")
     return None if fills and not applied.after.is_inexact else operand.some()
@@ -70,15 +70,6 @@ def _reshape(applied: Applied, operand: Interval) -> Interval:
     if [before[axis] for axis in wide] == [after[axis] for axis in places]:
         renamed = dict(zip(wide, places, strict=True))
         return replace(operand, affine=(base, _renamed(terms, renamed)))
-    if len(wide) == 1 and wide[0] in terms:
-        split: dict[Axis, tuple[int, int]] = {
-            axis: term for axis, term in terms.items() if isinstance(axis, str)
-        }
-        by = terms[wide[0]][0]
-        for axis in reversed(places):
-            split[axis] = by, after[axis]
-            by *= after[axis]
-        return replace(operand, affine=(base, split))
     return replace(operand, affine=None)
 
 
@@ -113,26 +104,6 @@ def _joined(applied: Applied, *operands: Interval) -> Interval | None:
         min(part.low for part in parts),
         max(part.high for part in parts),
     )
-
-
-@transfers("dynamic_slice")
-def _dynamic_slice(applied: Applied, operand: Interval, *starts: Interval) -> Interval:
-    step, shape = applied.step, applied.before.shape
-    if len(shape) != 1 or step.numbers("slice_sizes") != (1,):
-        return operand.some()
-    written, _ = index_before_wrapping(applied.flow, applied.of, step.operands[1], shape[0])
-    start = applied.of(written)
-    if start.affine is None or not 0 <= start.least <= start.most < shape[0]:
-        return operand.some()
-    first, counters = start.affine
-    if operand.line is not None:
-        base, by = operand.line
-        moved = {axis: (by * of_step, count) for axis, (of_step, count) in counters.items()}
-        return Interval.of_affine(base + by * first, moved)
-    covers = start.least == 0 and start.most == shape[0] - 1
-    if covers and [abs(by) for by, _ in counters.values()] == [1]:
-        return operand.bounds_alone()
-    return operand.some()
 
 
 # The index that the user wrote, before JAX counts negative ones from the end.
