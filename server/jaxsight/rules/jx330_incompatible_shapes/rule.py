@@ -1,6 +1,6 @@
 """JX330: shapes that do not fit an operation: broadcasts, products, reshapes, joins, axes."""
 
-# Longer than most rules: a table of 36 errors, of which ten need the shapes of the call.
+# Longer than most rules: a table of 20 errors, of which nine need the shapes of the call.
 
 from __future__ import annotations
 
@@ -327,9 +327,6 @@ shape argument of (?P<function>[\w.]+) must be a sequence, got (?P<size>\d+)
 (?:'float' object cannot be interpreted as an integer)
     {expression:q} gets a float where a size, a count or an axis is needed
     help: use integers: `//` divides without a remainder, `int(…)` converts a number
-(?P<function>\w+): arrays must have the same number of dimensions, got \{(?P<ranks>[\d, ]+)\}
-    `lax.{function}` gets arrays of ranks {ranks}, and does not broadcast
-    help: use the operator or the function of `jnp`, which broadcast, or add axes with `[None]`
 Incompatible types for matmul arguments: \w+\[(?P<left>[\d,]*)\] and \w+\[(?P<right>[\d,]*)\]
     product of shapes ({left}) and ({right}): batch or contracted axes differ
     help: multiply `(..., n, k)` by `(..., k, m)`: leading axes are equal or 1; for other axes use
@@ -342,20 +339,12 @@ inconsistent size for core dimension '\w': (?P<one>\d+) vs (?P<other>\d+) on vec
         (?P<update>\([\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))
     `{function}` writes shape {update} into an array of shape {shape}
     help: add the axes that are missing with `[None]`, or write `x.at[i].set(row)`
-array split does not result in an equal division
-    {expression:q} has sections of different sizes
-    help: split into a number that divides the axis, pass the indices of the cuts, or use
-        `jnp.array_split`
 Indexer must have integer or boolean type, got indexer with type (?P<type>\w+)
     {expression:q} indexes with {type}
     help: index with integers: `.astype(jnp.int32)`, or `//` in place of `/`
 (?:len\(\) of unsized object|iteration over a 0-d array)
     {expression:q} needs an axis, but its array is a scalar
     help: use `jnp.atleast_1d(x)`, or `x.size`; do not loop over a scalar
-transpose permutation isn't a permutation of operand dimensions, got permutation (?P<axes>\([-\d,
-        ]*\)) for operand shape (?P<shape>\([\d, ]*\))
-    axes {axes} of {expression:q} do not order the axes of shape {shape}
-    help: name each axis once, counted from 0, or swap two with `jnp.swapaxes`
 conv_general_dilated lhs feature dimension size divided by feature_group_count must equal the rhs
         input feature dimension size, but (?P<lhs>\d+) // (?P<groups>\d+) != (?P<rhs>\d+)
     convolution of {lhs} channels with a kernel for {rhs} ({groups} groups)

@@ -26,7 +26,6 @@ from jaxsight.rules.program.intervals.interval import (
     transfers,
     truncated,
     varies,
-    with_ends,
 )
 from jaxsight.wire.primitives import COMPARISONS
 
@@ -64,7 +63,19 @@ def _mul(applied: Applied, a: Interval, b: Interval) -> Interval:
     corners = corner_products(a, b)
     least, most = min(corners), max(corners)
     low, high = products(a, b) or (most, least)
-    return with_ends(Interval(least, most, low, high), a, b, operator.mul)
+    if _are_rising(a, b):  # the first elements meet, and so do the last ones
+        return Interval(least, most, least, most)
+    return Interval(least, most, low, high)
+
+
+def _are_rising(*intervals: Interval) -> bool:
+    """Whether values are affine, not negative, and fall along no axis and in no loop."""
+    return all(
+        each.affine is not None
+        and each.least >= 0
+        and all(by >= 0 for by, _ in each.affine[1].values())
+        for each in intervals
+    )
 
 
 @transfers("integer_pow")
@@ -149,28 +160,12 @@ def _select(applied: Applied, which: Interval, *cases: Interval) -> Interval | N
     if len(cases) != 2:
         return joined(*cases)
     a, b = cases
-    if _is_floor(applied):
-        return a
     return Interval(
         min(a.least, b.least),
         max(a.most, b.most),
         min(max(a.low, b.most), max(b.low, a.most)),
         max(min(a.high, b.least), min(b.high, a.least)),
     )
-
-
-def _is_floor(applied: Applied) -> bool:
-    """Return whether a selection is that of `//`, of operands that are never negative.
-
-    `jnp.floor_divide` subtracts 1 from the quotient where the signs differ.
-    """
-    flow = applied.flow
-    divided, less = (flow.producer(case) for case in applied.step.operands[1:])
-    if divided is None or less is None or (divided.primitive, less.primitive) != ("div", "sub"):
-        return False
-    is_quotient = flow.of(less.operands[0]) == flow.of(applied.step.operands[1])
-    a, b = map(applied.of, divided.operands)
-    return is_quotient and not applied.after.is_inexact and a.least >= 0 and b.least > 0
 
 
 # Sums, products, extremes and products of matrices.

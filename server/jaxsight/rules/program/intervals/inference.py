@@ -106,8 +106,6 @@ class Intervals:
                 return Interval.between(0, max(shape[axes[0]] - 1, 0)) if axes and shape else None
             case "unstack":
                 return self._unstacked(step, number)
-            case "squeeze" if (part := self._part_of_stack(step)) is not None:
-                return part
             case primitive if primitive in COLLECTIVES | {"sort"}:
                 return self._own(step, number)
             case "split":
@@ -124,19 +122,6 @@ class Intervals:
             operand.least if operand.least >= 0 else -math.inf,
             operand.most if operand.most <= 0 else math.inf,
         )
-
-    def _part_of_stack(self, step: Step) -> Interval | None:
-        """Return the array of those stacked that is cut out again: `unstack` before JAX 0.12."""
-        cut = self._flow.producer(step.operands[0])
-        if cut is None or cut.primitive != "slice":
-            return None
-        stacked = self._flow.producer(cut.operands[0])
-        if stacked is None or stacked.primitive != "stack":
-            return None
-        (axis,), starts = stacked.numbers("axis"), cut.numbers("start_indices")
-        sizes, part = [*self._flow.value(cut.results[0]).shape], stacked.operands[starts[axis]]
-        is_part = sizes.pop(axis) == 1 and sizes == [*self._flow.value(part).shape]
-        return self.of(part) if is_part and step.numbers("dimensions") == (axis,) else None
 
     def _unstacked(self, step: Step, number: int) -> Interval | None:
         stacked, index = self._flow.producer(step.operands[0]), step.results.index(number)

@@ -8,7 +8,6 @@ of their axes and in loop counters (`jnp.arange(n) * 2 + i`) keep that, so that 
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -37,10 +36,6 @@ class Interval:
     """Some element is this or above."""
     affine: tuple[int, Terms] | None = None
     """The first element, and what adds to it."""
-    ends: tuple[int, int] | None = None
-    """The first element in the first iteration, and the last element in the last iteration, of
-    what is computed elementwise from affine values.
-    """
 
     @staticmethod
     def between(least: int, most: int) -> Interval:
@@ -74,14 +69,6 @@ class Interval:
         return self.least if self.least == self.most else None
 
     @property
-    def corners(self) -> tuple[int, int] | None:
-        """The first and the last element, where both are known."""
-        if self.affine is not None:
-            base, terms = self.affine
-            return base, base + sum(step * (count - 1) for step, count in terms.values())
-        return self.ends
-
-    @property
     def line(self) -> tuple[int, int] | None:
         """The first element and the difference of elements, where that varies with axis 0 alone."""
         if self.affine is None or not set(self.affine[1]) <= {0}:
@@ -97,7 +84,7 @@ class Interval:
 
     def bounds_alone(self) -> Interval:
         """Return the same bounds, without where elements are."""
-        return replace(self, affine=None, ends=None)
+        return replace(self, affine=None)
 
 
 def limits(dtype: str) -> tuple[int, int] | None:
@@ -127,29 +114,17 @@ def summed(a: Interval, b: Interval) -> Interval:
         for axis, (by, count) in b.affine[1].items():
             terms[axis] = (terms.get(axis, (0, count))[0] + by, count)
         return Interval.of_affine(a.affine[0] + b.affine[0], terms)
-    sums = Interval(
+    return Interval(
         a.least + b.least,
         a.most + b.most,
         min(a.low + b.most, b.low + a.most),
         max(a.high + b.least, b.high + a.least),
     )
-    return with_ends(sums, a, b, operator.add)
 
 
 def corner_products(a: Interval, b: Interval) -> list[int]:
     """Return the products of the bounds of two values; 0 times infinity is 0."""
     return [x * y if x and y else 0 for x in (a.least, a.most) for y in (b.least, b.most)]
-
-
-def with_ends(
-    interval: Interval, a: Interval, b: Interval, function: Callable[[int, int], int]
-) -> Interval:
-    """Return an interval with what the first and last elements of two values give."""
-    if a.corners is None or b.corners is None:
-        return interval
-    first, last = (function(x, y) for x, y in zip(a.corners, b.corners, strict=True))
-    low, high = min(interval.low, first, last), max(interval.high, first, last)
-    return Interval(interval.least, interval.most, low, high, ends=(first, last))
 
 
 def products(a: Interval, b: Interval) -> tuple[int, int] | None:
@@ -199,13 +174,11 @@ def truncated(number: int, by: int) -> int:
 
 def monotone(interval: Interval, change: Callable[[int], int]) -> Interval:
     """Return the interval after a function that never decreases."""
-    corners = interval.corners
     return Interval(
         change(interval.least),
         change(interval.most),
         change(interval.low),
         change(interval.high),
-        ends=None if corners is None else (change(corners[0]), change(corners[1])),
     )
 
 

@@ -42,7 +42,7 @@ def _axes(applied: Applied, operand: Interval) -> Interval:
     """Move the axes of affine values."""
     if operand.one is not None:
         return Interval.listed([operand.one])
-    step, moved = applied.step, replace(operand.bounds_alone(), ends=operand.corners)
+    step, moved = applied.step, operand.bounds_alone()
     if operand.affine is None:
         return moved
     rank = range(len(applied.before.shape))
