@@ -35,21 +35,12 @@ RULE = Rule(__name__, "Matrix product with more work than its result needs.", se
 
 LEAST = 8
 """Rows of a diagonal matrix, or of a product whose diagonal is used."""
-LEAST_MADE = 1 << 18
-"""Elements of a Kronecker or outer product: XLA may fuse smaller ones into what reads them."""
 LEAST_SAVED = 1 << 20
 """Floating-point operations that another order of a chain must save."""
 TIMES = 4
 """How many times as many operations a chain must take as in its other order."""
 
 _DIAGONALS = frozenset({"diag", "diagonal", "trace", "einsum"})
-_OF_FACTORS = {
-    "kron": (
-        "Kronecker",
-        "`(a @ x.reshape(a.shape[1], -1) @ b.T).ravel()` for `jnp.kron(a, b) @ x`",
-    ),
-    "outer": ("outer", "`a * (b @ x)` for `jnp.outer(a, b) @ x`"),
-}
 _CASTS = frozenset({"convert_element_type", "stop_gradient"})
 _TURNS = _CASTS | {"transpose"}
 
@@ -62,8 +53,7 @@ def find(view: ProgramView) -> Iterator[Violation | None]:
         if read is None:
             yield _diagonal_of(view, step)
         elif multiplies(view, step.path):
-            looks = (_with_diagonal, _with_factors, _in_order)
-            yield next(filter(None, (look(view, read) for look in looks)), None)
+            yield _with_diagonal(view, read) or _in_order(view, read)
 
 
 def _with_diagonal(view: ProgramView, read: Product) -> Violation | None:
@@ -74,7 +64,7 @@ def _with_diagonal(view: ProgramView, read: Product) -> Violation | None:
         rank = len(shape)
         if rank < 2 or shape[-1] < LEAST or read.contracted[side] not in ((rank - 1,), (rank - 2,)):
             continue
-        if is_diagonal(flow, other) or not (is_diagonal(flow, number) or _is_flat(view, number)):
+        if is_diagonal(flow, other) or not is_diagonal(flow, number):
             continue
         if not (maker := _maker(view, number)):
             return None
@@ -99,14 +89,6 @@ def _with_diagonal(view: ProgramView, read: Product) -> Violation | None:
     return None
 
 
-def _is_flat(view: ProgramView, number: int) -> bool:
-    """Whether `jnp.diagflat` makes a matrix, which JAX does by a scatter."""
-    flow, maker = view.flow, unmoved(view.flow, number, MOVES)
-    if maker is None or maker.primitive != "scatter" or view.called(maker) != "diagflat":
-        return False
-    return flow.value(number).shape == (flow.value(maker.operands[2]).elements,) * 2
-
-
 def _maker(view: ProgramView, number: int) -> str:
     """Return what the user wrote that makes a diagonal matrix; empty where a library made it."""
     flow, step = view.flow, view.flow.producer(number)
@@ -118,31 +100,6 @@ def _maker(view: ProgramView, number: int) -> str:
             return text
         step = next(filter(None, map(flow.producer, step.operands)), None)
     return flow.value(number).said if is_identity(flow, number) else ""
-
-
-def _with_factors(view: ProgramView, read: Product) -> Violation | None:
-    """Return what to say of a Kronecker or outer product that is multiplied by a vector."""
-    flow, step = view.flow, read.step
-    for side, number in enumerate(step.operands):
-        maker, value = unmoved(flow, number, MOVES), flow.value(number)
-        if (
-            maker is None
-            or maker.primitive != "mul"
-            or (name := view.called(maker)) not in _OF_FACTORS
-        ):
-            continue
-        if len(value.shape) != 2 or value.elements < LEAST_MADE:
-            continue
-        if readers(flow, maker.results[0]) != [step] or read.columns(flow, 1 - side) > 1:
-            continue
-        kind, help = _OF_FACTORS[name]
-        return Violation(
-            f"{kind} product of {value.elements:,} elements is only multiplied by a vector",
-            step.path,
-            help=f"multiply by the two factors: {help}",
-            related=((maker.path, "made here"),),
-        )
-    return None
 
 
 def _in_order(view: ProgramView, outer: Product) -> Violation | None:
@@ -274,14 +231,12 @@ def _flop(count: int) -> str:
 
 # The fix: scale by a diagonal, read a diagonal directly, or multiply in the other order.
 
-_SCALE, _FACTORS = "Scale by the diagonal", "Multiply by the factors"
+_SCALE = "Scale by the diagonal"
 _DROP, _REORDER = "Drop the product with the identity matrix", "Multiply in the other order"
 _ROWS = (
     ("eye(*n) @ a | a @ eye(*n)", "{a}", _DROP),
     ("diag(d) @ a", "{(d)}{rows} * {(a)}", _SCALE),
     ("a @ diag(d)", "{(a)} * {(d)}", _SCALE),
-    ("kron(a, b) @ x", "({(a)} @ {(x)}.reshape({(a)}.shape[1], -1) @ {(b)}.T).ravel()", _FACTORS),
-    ("outer(a, b) @ x", "{(a)} * ({(b)} @ {(x)})", _FACTORS),
     ("trace(a @ b)", "jnp.sum({(a)} * {b^T})", "Compute the trace alone"),
     (
         "diag(a @ b) | diagonal(a @ b)",

@@ -39,6 +39,7 @@ _ALONE = 22_000
 (`IsCubSortFasterOnH100` in xla/service/gpu/transforms/sort_rewriter.cc); one block of threads
 selects from a row. On an H100 with JAX 0.11.2, 2^20 values were sorted in 85 µs, and 10 of them
 selected in 1559 µs; 8 values of each of 4096 rows of 1024 in 135 µs, which are sorted in 195 µs.
+Several values of such a row are best sorted, and nothing is said of it.
 """
 
 _SORTS = frozenset({"sort", "argsort", "sort_key_val"})
@@ -58,7 +59,9 @@ def find(view: ProgramView) -> Iterator[Violation]:
         parts = _parts(view, step, axis) if size >= LEAST else None
         ends = [end for _, part in parts or () if (end := _end(view, part, size)) is not None]
         read = sum(dict(sorted(ends)).values())
-        if parts and len(ends) == len(parts) and read * SHARE <= size:
+        shape, most = flow.value(step.operands[0]).shape, max((n for _, n in ends), default=0)
+        is_faster = math.prod(shape) == size > _ALONE and 1 < most <= _SELECTED
+        if parts and len(ends) == len(parts) and read * SHARE <= size and not is_faster:
             indices = name == "argsort" or all(index > 0 for index, _ in parts)
             yield _violation(view, step, ends, indices, size)
 
@@ -124,12 +127,6 @@ def _violation(
         notes.append("among equal values, another index may be the result")
     elif not indices and count == 1 and False in sides:
         notes.append("`jnp.min` is NaN where any value is; a sort puts NaN last")
-    is_slower = math.prod(shape) == size > _ALONE and 1 < count <= _SELECTED
-    if is_slower:
-        notes.append(
-            "on GPUs the sort of one long row is faster: on an H100 85 µs for 2^20 values, and "
-            "`top_k` takes 1.6 ms"
-        )
     if count > 1 and (count > _SELECTED or size < _LONG):
         notes.append(
             f"on GPUs XLA sorts for `top_k` too, unless it is of up to {_SELECTED} from {_LONG:,} "
@@ -140,8 +137,7 @@ def _violation(
         step.path,
         help=f"use {form}",
         notes=tuple(notes),
-        severity="information" if count > _SELECTED or is_slower else "",
-        data=is_slower,
+        severity="information" if count > _SELECTED else "",
     )
 
 
@@ -184,13 +180,8 @@ class _Sorted:
 
 
 @RULE.fixes("`jnp.max`, `jnp.argmax` or `jax.lax.top_k` instead of a sort")
-def candidates(context: FixContext, is_slower: bool) -> Iterator[Candidate]:
-    """Yield `jnp.max`, `jnp.argmax` or `lax.top_k` for what is read of a sorted array.
-
-    Args:
-        context: the finding.
-        is_slower: whether a GPU takes longer to select the values than to sort them all.
-    """
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield `jnp.max`, `jnp.argmax` or `lax.top_k` for what is read of a sorted array."""
     for call in context.find(ast.Call):
         read = _sorted(context, call)
         if read is None:
@@ -208,7 +199,7 @@ def candidates(context: FixContext, is_slower: bool) -> Iterator[Candidate]:
                 case ast.UnaryOp(op=ast.USub()) as outer if text.startswith("-"):
                     expression, text = outer, text[1:]
             # Indices of equal values, and NaN in a minimum, are not the same.
-            safe = not (read.indices or title.endswith("min`") or is_slower)
+            safe = not (read.indices or title.endswith("min`"))
             imports = context.jax_import() if title.endswith("top_k`") else ()
             yield Candidate(title, (*imports, context.replace(expression, text), *edits), safe=safe)
         return

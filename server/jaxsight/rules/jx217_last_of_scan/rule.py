@@ -1,7 +1,5 @@
 """JX217: a scan stacks a value of each iteration, and only that of the last one is read."""
 
-# Longer than most rules: scans and running totals are read, worded and fixed apart.
-
 from __future__ import annotations
 
 import ast
@@ -20,26 +18,17 @@ from jaxsight.wire.program import Step
 RULE = Rule(__name__, "Outputs of a scan stacked to read only the last.", severity="warning")
 
 FEWEST = 4
-"""Iterations, and half of the values of a running total, a choice: what fewer stack is little."""
+"""Iterations, a choice: what fewer stack is little."""
 LEAST = KIB
 """Bytes of the stacked arrays, unless the final carry already is what is read, a choice: lower
 reports scans of numbers, higher the losses of a short run."""
 
-_TOTALS = {
-    "cumsum": "sum",
-    "cumprod": "prod",
-    "cummax": "max",
-    "cummin": "min",
-    "cumlogsumexp": "logsumexp",
-}
-"""Running totals, and the function that gives the last one alone."""
-
 
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation | None]:
-    """Yield scans and running totals of which only the last element is read."""
-    for step in view.flow.forward_steps("scan", *_TOTALS):
-        yield _scan(view, step) if step.primitive == "scan" else _total(view, step)
+    """Yield scans of which only the last element is read."""
+    for step in view.flow.forward_steps("scan"):
+        yield _scan(view, step)
 
 
 def _scan(view: ProgramView, step: Step) -> Violation | None:
@@ -79,47 +68,21 @@ def _scan(view: ProgramView, step: Step) -> Violation | None:
     )
 
 
-def _total(view: ProgramView, step: Step) -> Violation | None:
-    flow, name = view.flow, view.called(step)
-    axis = step.number("axis", -1)
-    length = flow.value(step.results[0]).shape[axis]
-    if name not in (*_TOTALS, "cumulative_sum", "cumulative_prod") or length < 2 * FEWEST:
-        return None
-    last = 0 if step.parameter("reverse") is True else length - 1
-    if not _is_only_read_at(flow, step.results[0], last, axis):
-        return None
-    function = _TOTALS[step.primitive]
-    module = "jax.nn" if function == "logsumexp" else "jnp"
-    return Violation(
-        f"running total of {length:,} values, of which only the last is read",
-        step.path,
-        help=f"use `{module}.{function}`",
-    )
-
-
-def _is_only_read_at(flow: Flow, number: int, index: int, axis: int = 0) -> bool:
-    """Whether a value is read, and only at one place along an axis."""
-    parts = reads(flow, number, axis) or ()
+def _is_only_read_at(flow: Flow, number: int, index: int) -> bool:
+    """Whether a value is read, and only at one place along its first axis."""
+    parts = reads(flow, number, 0) or ()
     return {(part.first, part.last) for part in parts} == {(index, index)}
 
 
 # The fix: use the final carry of a scan, or the function that gives the total alone.
 
-_FIXED = frozenset({"cumsum", "cumprod"})
-"""Running totals that are written as the total alone."""
-
 
 @RULE.fixes("the final carry instead of the last output")
-def candidates(context: FixContext) -> Iterator[Candidate]:
-    """Yield the final carry for the last output, or `sum` for the last of `cumsum`."""
-    for call in context.find(ast.Call):
-        name = context.called(call.func)
-        if name == "jax.lax.scan" and context.finding.data is not None:
-            yield from _carried(context, call) if context.finding.data else ()
-            return
-        if name.removeprefix("jax.numpy.") in _FIXED and len(call.args) == 1:
-            yield from _total_alone(context, call, _TOTALS[name.removeprefix("jax.numpy.")])
-            return
+def candidates(context: FixContext, carried: bool) -> Iterator[Candidate]:
+    """Yield the final carry for the last output, which it is where `carried` says so."""
+    for call in context.calls("jax.lax.scan") if carried else ():
+        yield from _carried(context, call)
+        return
 
 
 def _carried(context: FixContext, call: ast.Call) -> Iterator[Candidate]:
@@ -165,26 +128,3 @@ def _without_output(context: FixContext, call: ast.Call, function: ast.AST) -> t
         case [ast.Tuple(elts=[carry, output])] if same(carry, output):
             return (context.replace(output, "None"),)
     return ()
-
-
-def _total_alone(context: FixContext, call: ast.Call, name: str) -> Iterator[Candidate]:
-    """Yield `sum(x)` for `cumsum(x)[-1]`."""
-    read = context.parents.get(call)
-    aval = context.aval_of(call.args[0])
-    if aval is None or not isinstance(read, ast.Subscript) or read.value is not call:
-        return
-    match read.slice:
-        case ast.Tuple(elts=[*_, index]) if integer(index) == -1:
-            axis = len(aval.shape) - 1
-        case index if integer(index) == -1:
-            axis = 0
-        case _:
-            return
-    if any(keyword.arg != "axis" for keyword in call.keywords):
-        return
-    rank = len(aval.shape)
-    along = "".join(context.text(keyword.value) for keyword in call.keywords)
-    if along not in (("", "0", "-1") if rank == 1 else (str(axis), str(axis - rank))):
-        return
-    text = f"{context.jnp}.{name}({context.text(call.args[0])}{f', axis={along}' if along else ''})"
-    yield Candidate(f"Use `jnp.{name}`", (context.replace(read, text),))

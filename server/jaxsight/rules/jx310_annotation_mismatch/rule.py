@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 import ast
-import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jaxsight.meshes.divided import ArrayType, array_type
@@ -142,32 +141,9 @@ def mismatch(
 
 
 def _value(text: str, sizes: Mapping[str, int | tuple[int, ...]]) -> int | None:
-    """Return the size that an axis says; `None` if it depends on names without a size."""
-    tree = expression_in(text)
-    try:
-        return _evaluated(tree, sizes) if tree is not None else None
-    except (ValueError, ZeroDivisionError, RecursionError):
-        return None
-
-
-_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-}
-
-
-def _evaluated(node: ast.expr, sizes: Mapping[str, int | tuple[int, ...]]) -> int:
-    match node:
-        case ast.Constant(value=int(number)):
-            return number
-        case ast.Name(id=name) if isinstance(size := sizes.get(name), int):
-            return size
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_evaluated(left, sizes), _evaluated(right, sizes))
-        case _:
-            raise ValueError(ast.unparse(node))
+    """Return the size that a number or a name says; `None` of expressions and unknown names."""
+    size = int(text) if text.isdecimal() else sizes.get(text)
+    return size if isinstance(size, int) else None
 
 
 RULE = Rule(

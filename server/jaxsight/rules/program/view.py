@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from jaxsight.targets.target import Target
     from jaxsight.text.parsing import FunctionNode
     from jaxsight.wire.chunks import Span
-    from jaxsight.wire.meshes import Chosen, Mesh
-    from jaxsight.wire.messages.compiling import Compiled, Folding
     from jaxsight.wire.meshes import Chosen
-    from jaxsight.wire.messages.compiling import Compiled, Folding, SlowCompile
+    from jaxsight.wire.messages.compiling import Compiled, Folding
     from jaxsight.wire.messages.replies import Call
 
 

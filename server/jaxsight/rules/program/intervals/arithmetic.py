@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
 from jaxsight.rules.program.intervals.floats import quotient
 from jaxsight.rules.program.intervals.interval import (
     Applied,
-    Axis,
     Interval,
     computes,
     corner_products,
@@ -22,14 +20,12 @@ from jaxsight.rules.program.intervals.interval import (
     less,
     monotone,
     negative,
-    paired,
     power,
     products,
     summed,
     transfers,
     truncated,
     varies,
-    with_ends,
 )
 from jaxsight.wire.primitives import COMPARISONS
 
@@ -59,18 +55,27 @@ def _is_of_one(applied: Applied) -> bool:
 def _mul(applied: Applied, a: Interval, b: Interval) -> Interval:
     if _is_of_one(applied):
         return power(a, 2)
-    integers = paired(a, b, operator.mul)
     for affine, factor in ((a, b), (b, a)):
         if factor.one is not None and affine.affine is not None:
             base, terms = affine.affine
             scaled = {axis: (by * factor.one, count) for axis, (by, count) in terms.items()}
-            return replace(Interval.of_affine(base * factor.one, scaled), integers=integers)
-    if integers is not None:
-        return Interval.listed(integers)
+            return Interval.of_affine(base * factor.one, scaled)
     corners = corner_products(a, b)
     least, most = min(corners), max(corners)
     low, high = products(a, b) or (most, least)
-    return with_ends(Interval(least, most, low, high), a, b, operator.mul)
+    if _are_rising(a, b):  # the first elements meet, and so do the last ones
+        return Interval(least, most, least, most)
+    return Interval(least, most, low, high)
+
+
+def _are_rising(*intervals: Interval) -> bool:
+    """Whether values are affine, not negative, and fall along no axis and in no loop."""
+    return all(
+        each.affine is not None
+        and each.least >= 0
+        and all(by >= 0 for by, _ in each.affine[1].values())
+        for each in intervals
+    )
 
 
 @transfers("integer_pow")
@@ -92,8 +97,6 @@ def _shift_right(applied: Applied, a: Interval, b: Interval) -> Interval | None:
 
 @transfers("and")
 def _and(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    if (integers := paired(a, b, operator.and_)) is not None:
-        return Interval.listed(integers)
     if 0 in (a.one, b.one):
         return Interval.listed([0])
     not_negative = [interval.most for interval in (a, b) if interval.least >= 0]
@@ -118,8 +121,6 @@ def _rem(applied: Applied, a: Interval, b: Interval) -> Interval | None:
         return None
     if a.least >= 0 and a.most < b.least:
         return a
-    if (integers := paired(a, b, lambda x, y: x - y * truncated(x, y))) is not None:
-        return Interval.listed(integers)
     end = b.most - 1
     if a.least < 0:
         return Interval.between(-end, end)
@@ -140,7 +141,7 @@ def _convert(applied: Applied, operand: Interval) -> Interval | None:
 
 @transfers(*COMPARISONS)
 def _compare(applied: Applied, a: Interval, b: Interval) -> Interval | None:
-    """Compare the bounds, then element by element; the operators have the primitives' names."""
+    """Compare the bounds; the operators have the primitives' names."""
     if applied.before.is_inexact:
         return None  # NaN may be among them
     primitive = applied.step.primitive
@@ -149,8 +150,7 @@ def _compare(applied: Applied, a: Interval, b: Interval) -> Interval | None:
     are_apart = a.most < b.least or b.most < a.least or None not in (a.one, b.one)
     if len(ends) == 1 and (are_apart or primitive not in ("eq", "ne")):
         return Interval.listed(map(int, ends))
-    integers = paired(a, b, lambda x, y: int(compare(x, y)))
-    return Interval.listed(integers) if integers is not None else None
+    return None
 
 
 @transfers("select_n")
@@ -159,40 +159,13 @@ def _select(applied: Applied, which: Interval, *cases: Interval) -> Interval | N
         return cases[which.one]
     if len(cases) != 2:
         return joined(*cases)
-    if which.integers is not None and (integers := _chosen(which.integers, *cases)) is not None:
-        return Interval.listed(integers)
     a, b = cases
-    if _is_floor(applied):
-        return a
     return Interval(
         min(a.least, b.least),
         max(a.most, b.most),
         min(max(a.low, b.most), max(b.low, a.most)),
         max(min(a.high, b.least), min(b.high, a.least)),
     )
-
-
-def _chosen(which: Sequence[int], *cases: Interval) -> tuple[int, ...] | None:
-    rows = [
-        (case.one,) * len(which) if case.one is not None else case.integers or () for case in cases
-    ]
-    if any(len(row) != len(which) for row in rows):
-        return None
-    return tuple(rows[bool(at)][index] for index, at in enumerate(which))
-
-
-def _is_floor(applied: Applied) -> bool:
-    """Return whether a selection is that of `//`, of operands that are never negative.
-
-    `jnp.floor_divide` subtracts 1 from the quotient where the signs differ.
-    """
-    flow = applied.flow
-    divided, less = (flow.producer(case) for case in applied.step.operands[1:])
-    if divided is None or less is None or (divided.primitive, less.primitive) != ("div", "sub"):
-        return False
-    is_quotient = flow.of(less.operands[0]) == flow.of(applied.step.operands[1])
-    a, b = map(applied.of, divided.operands)
-    return is_quotient and not applied.after.is_inexact and a.least >= 0 and b.least > 0
 
 
 # Sums, products, extremes and products of matrices.
@@ -220,19 +193,11 @@ def _reduce_sum(applied: Applied, operand: Interval) -> Interval | None:
     count = applied.before.elements // sums if sums else 0
     if not count:
         return None
-    if sums == 1 and operand.integers is not None and applied.is_listed(operand):
-        return Interval.listed([sum(operand.integers)])
-    if operand.affine is not None:
+    if operand.affine is not None and sums == 1:
         base, terms = operand.affine
-        axes = applied.step.numbers("axes")
-        total, other_terms = base * count, dict[Axis, tuple[int, int]]()
-        for axis, (by, size) in terms.items():
-            if axis in axes:
-                total += by * (size * (size - 1) // 2) * (count // size)
-            else:
-                after = axis - sum(gone < axis for gone in axes) if isinstance(axis, int) else axis
-                other_terms[after] = by * count, size
-        return Interval.of_affine(total, other_terms)
+        if not any(isinstance(axis, str) for axis in terms):
+            steps = (by * (size * (size - 1) // 2) * (count // size) for by, size in terms.values())
+            return Interval.listed([base * count + sum(steps)])
     least, most = operand.least * count, operand.most * count
     return Interval.between(least, most)
 

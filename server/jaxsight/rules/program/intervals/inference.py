@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.intervals import arithmetic, floats, moves
 from jaxsight.rules.program.intervals.interval import (
-    LISTED,
     TRANSFERS,
     Applied,
     Interval,
     limits,
-    picked,
     varies,
 )
 from jaxsight.rules.program.loops import Carry, LoopParts, loop_of
@@ -101,20 +97,15 @@ class Intervals:
             return None
         match step.primitive:
             case "iota":
-                shape, axis = value.shape, step.number("dimension", None)
-                if axis is None:
-                    return None
-                if len(shape) == 1 and 1 < shape[0] <= LISTED:
-                    terms: dict[int | str, tuple[int, int]] = {0: (1, shape[0])}
-                    return replace(Interval.listed(range(shape[0])), affine=(0, terms))
-                return Interval.of_affine(0, {axis: (1, shape[axis])})
+                axis = step.number("dimension", None)
+                return (
+                    None if axis is None else Interval.of_affine(0, {axis: (1, value.shape[axis])})
+                )
             case "argmax" | "argmin":
                 axes, shape = step.numbers("axes"), self._flow.value(step.operands[0]).shape
                 return Interval.between(0, max(shape[axes[0]] - 1, 0)) if axes and shape else None
             case "unstack":
                 return self._unstacked(step, number)
-            case "squeeze" if (part := self._part_of_stack(step)) is not None:
-                return part
             case primitive if primitive in COLLECTIVES | {"sort"}:
                 return self._own(step, number)
             case "split":
@@ -132,31 +123,13 @@ class Intervals:
             operand.most if operand.most <= 0 else math.inf,
         )
 
-    def _part_of_stack(self, step: Step) -> Interval | None:
-        """Return the array of those stacked that is cut out again: `unstack` before JAX 0.12."""
-        cut = self._flow.producer(step.operands[0])
-        if cut is None or cut.primitive != "slice":
-            return None
-        stacked = self._flow.producer(cut.operands[0])
-        if stacked is None or stacked.primitive != "stack":
-            return None
-        (axis,), starts = stacked.numbers("axis"), cut.numbers("start_indices")
-        sizes, part = [*self._flow.value(cut.results[0]).shape], stacked.operands[starts[axis]]
-        is_part = sizes.pop(axis) == 1 and sizes == [*self._flow.value(part).shape]
-        return self.of(part) if is_part and step.numbers("dimensions") == (axis,) else None
-
     def _unstacked(self, step: Step, number: int) -> Interval | None:
         stacked, index = self._flow.producer(step.operands[0]), step.results.index(number)
         if stacked is not None and stacked.primitive == "stack":
             same_axis = stacked.numbers("axis") == step.numbers("axis")
             if same_axis and len(stacked.operands) == len(step.results):
                 return self.of(stacked.operands[index])
-        operand, shape = self.interval(step.operands[0]), self._flow.value(step.operands[0]).shape
-        if operand.integers is not None and len(operand.integers) == math.prod(shape):
-            indices: list[Sequence[int]] = [range(size) for size in shape]
-            indices[step.number("axis", 0)] = [index]
-            return Interval.listed(picked(operand.integers, shape, indices))
-        return operand.some()
+        return self.interval(step.operands[0]).some()
 
     def _input(self, step: Step, number: int) -> Interval | None:
         """Return the interval of an input of an equation's bodies."""

@@ -8,11 +8,9 @@ of their axes and in loop counters (`jnp.arange(n) * 2 + i`) keep that, so that 
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 
 from jaxsight.rules.program.flow import Flow
 from jaxsight.wire.program import ProgramValue, Step
@@ -22,9 +20,6 @@ Axis = int | str
 Terms = Mapping[Axis, tuple[int, int]]
 """By what it varies with: how much each step adds, and how many steps there are (at least 2)."""
 _INTEGER = re.compile(r"(u?)int(\d+)")
-LISTED = 64
-"""Elements of arrays that are computed one by one, as many as the tracer lists of a captured array
-(`_LISTED_ELEMENTS` in `tracer/handlers/outline.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +36,6 @@ class Interval:
     """Some element is this or above."""
     affine: tuple[int, Terms] | None = None
     """The first element, and what adds to it."""
-    integers: tuple[int, ...] | None = None
-    """All elements of a small array, row by row; the same in all iterations."""
-    ends: tuple[int, int] | None = None
-    """The first element in the first iteration, and the last element in the last iteration, of
-    what is computed elementwise from affine values.
-    """
 
     @staticmethod
     def between(least: int, most: int) -> Interval:
@@ -63,8 +52,7 @@ class Interval:
         """Return known integers."""
         row = tuple(integers)
         least, most = min(row), max(row)
-        affine: tuple[int, Terms] | None = (least, {}) if least == most else None
-        return Interval(least, most, least, most, affine, row if len(row) <= LISTED else None)
+        return Interval(least, most, least, most, (least, {}) if least == most else None)
 
     @staticmethod
     def of_affine(base: int, terms: Terms) -> Interval:
@@ -79,16 +67,6 @@ class Interval:
     def one(self) -> int | None:
         """The integer that all elements are, where it is one."""
         return self.least if self.least == self.most else None
-
-    @property
-    def corners(self) -> tuple[int, int] | None:
-        """The first and the last element, where both are known."""
-        if self.affine is not None:
-            base, terms = self.affine
-            return base, base + sum(step * (count - 1) for step, count in terms.values())
-        if self.integers is not None:
-            return self.integers[0], self.integers[-1]
-        return self.ends
 
     @property
     def line(self) -> tuple[int, int] | None:
@@ -106,7 +84,7 @@ class Interval:
 
     def bounds_alone(self) -> Interval:
         """Return the same bounds, without where elements are."""
-        return replace(self, affine=None, integers=None, ends=None)
+        return replace(self, affine=None)
 
 
 def limits(dtype: str) -> tuple[int, int] | None:
@@ -126,57 +104,27 @@ def negative(interval: Interval) -> Interval:
     if interval.affine is not None:
         base, terms = interval.affine
         affine = -base, {axis: (-by, count) for axis, (by, count) in terms.items()}
-    listed = interval.integers
-    integers = None if listed is None else tuple(map(operator.neg, listed))
-    return Interval(
-        -interval.most, -interval.least, -interval.high, -interval.low, affine, integers
-    )
+    return Interval(-interval.most, -interval.least, -interval.high, -interval.low, affine)
 
 
 def summed(a: Interval, b: Interval) -> Interval:
     """Return the interval of sums of elements that meet."""
-    integers = paired(a, b, operator.add)
     if a.affine is not None and b.affine is not None:
         terms = dict(a.affine[1])
         for axis, (by, count) in b.affine[1].items():
             terms[axis] = (terms.get(axis, (0, count))[0] + by, count)
-        return replace(Interval.of_affine(a.affine[0] + b.affine[0], terms), integers=integers)
-    if integers is not None:
-        return Interval.listed(integers)
-    sums = Interval(
+        return Interval.of_affine(a.affine[0] + b.affine[0], terms)
+    return Interval(
         a.least + b.least,
         a.most + b.most,
         min(a.low + b.most, b.low + a.most),
         max(a.high + b.least, b.high + a.least),
     )
-    return with_ends(sums, a, b, operator.add)
 
 
 def corner_products(a: Interval, b: Interval) -> list[int]:
     """Return the products of the bounds of two values; 0 times infinity is 0."""
     return [x * y if x and y else 0 for x in (a.least, a.most) for y in (b.least, b.most)]
-
-
-def with_ends(
-    interval: Interval, a: Interval, b: Interval, function: Callable[[int, int], int]
-) -> Interval:
-    """Return an interval with what the first and last elements of two values give."""
-    if a.corners is None or b.corners is None:
-        return interval
-    first, last = (function(x, y) for x, y in zip(a.corners, b.corners, strict=True))
-    low, high = min(interval.low, first, last), max(interval.high, first, last)
-    return Interval(interval.least, interval.most, low, high, ends=(first, last))
-
-
-def paired(a: Interval, b: Interval, function: Callable[[int, int], int]) -> tuple[int, ...] | None:
-    """Return what elements of two small arrays give, of which one may be a scalar."""
-    if a.integers is None or b.integers is None:
-        return None
-    if len(a.integers) == len(b.integers):
-        return tuple(map(function, a.integers, b.integers))
-    if len(a.integers) == 1 or len(b.integers) == 1:
-        return tuple(function(x, y) for x, y in product(a.integers, b.integers))
-    return None
 
 
 def products(a: Interval, b: Interval) -> tuple[int, int] | None:
@@ -190,12 +138,10 @@ def products(a: Interval, b: Interval) -> tuple[int, int] | None:
 
 def power(interval: Interval, exponent: int) -> Interval:
     """Return the interval of a power that is not negative."""
-    if interval.integers is not None:
-        return Interval.listed(integer**exponent for integer in interval.integers)
     if interval.one is not None:
         return Interval.listed([interval.one**exponent])
     if exponent % 2 or interval.least >= 0:
-        return ends_of(interval, lambda number: number**exponent)
+        return monotone(interval, lambda number: number**exponent)
     return Interval.between(0, max(interval.least**exponent, interval.most**exponent))
 
 
@@ -206,8 +152,6 @@ def joined(*parts: Interval) -> Interval:
 
 def greater(a: Interval, b: Interval) -> Interval:
     """Return the interval of the greater of elements that meet."""
-    if (integers := paired(a, b, max)) is not None:
-        return Interval.listed(integers)
     if a.least >= b.most or b.least >= a.most:
         return a if a.least >= b.most else b
     return Interval(
@@ -230,37 +174,16 @@ def truncated(number: int, by: int) -> int:
 
 def monotone(interval: Interval, change: Callable[[int], int]) -> Interval:
     """Return the interval after a function that never decreases."""
-    if interval.integers is not None:
-        return Interval.listed(map(change, interval.integers))
-    return ends_of(interval, change)
-
-
-def ends_of(interval: Interval, change: Callable[[int], int]) -> Interval:
-    corners = interval.corners
     return Interval(
         change(interval.least),
         change(interval.most),
         change(interval.low),
         change(interval.high),
-        ends=None if corners is None else (change(corners[0]), change(corners[1])),
     )
-
-
-def picked(
-    integers: Sequence[int], shape: Sequence[int], places: Sequence[Sequence[int]]
-) -> Iterator[int]:
-    """Yield the elements of a small array at some places of each axis, row by row."""
-    for at in product(*places):
-        index = 0
-        for position, size in zip(at, shape, strict=True):
-            index = index * size + position
-        yield integers[index]
 
 
 def varies(interval: Interval) -> bool:
     """Whether a value may differ between the iterations of a loop."""
-    if interval.integers is not None:
-        return False
     return interval.affine is None or any(isinstance(axis, str) for axis in interval.affine[1])
 
 
@@ -285,10 +208,6 @@ class Applied:
     def after(self) -> ProgramValue:
         """The result."""
         return self.flow.value(self.step.results[0])
-
-    def is_listed(self, interval: Interval) -> bool:
-        """Whether all elements of the first operand are known, one for each place."""
-        return interval.integers is not None and len(interval.integers) == self.before.elements
 
 
 Transfer = Callable[..., Interval | None]

@@ -17,7 +17,6 @@ from jaxsight.rules.program.intervals.interval import (
     computes,
     joined,
     limits,
-    picked,
     transfers,
 )
 from jaxsight.wire.primitives import PICKS, RESHAPES
@@ -32,7 +31,7 @@ computes(lambda operand: operand.some(), "split")
 computes(joined, "pad")
 
 
-@transfers(*PICKS - {"dynamic_slice"})
+@transfers(*PICKS)
 def _picked(applied: Applied, operand: Interval, *indices: Interval) -> Interval | None:
     fills = "FILL" in dict(applied.step.parameters).get("mode", "")
     return None if fills and not applied.after.is_inexact else operand.some()
@@ -40,13 +39,10 @@ def _picked(applied: Applied, operand: Interval, *indices: Interval) -> Interval
 
 @transfers("broadcast_in_dim", "squeeze", "transpose")
 def _axes(applied: Applied, operand: Interval) -> Interval:
-    """Move the axes of affine values; keep the elements too where they are in the same order."""
+    """Move the axes of affine values."""
     if operand.one is not None:
         return Interval.listed([operand.one])
-    step = applied.step
-    is_whole = applied.before.elements == applied.after.elements
-    integers = operand.integers if is_whole and step.primitive != "transpose" else None
-    moved = replace(operand.bounds_alone(), ends=operand.corners, integers=integers)
+    step, moved = applied.step, operand.bounds_alone()
     if operand.affine is None:
         return moved
     rank = range(len(applied.before.shape))
@@ -74,15 +70,6 @@ def _reshape(applied: Applied, operand: Interval) -> Interval:
     if [before[axis] for axis in wide] == [after[axis] for axis in places]:
         renamed = dict(zip(wide, places, strict=True))
         return replace(operand, affine=(base, _renamed(terms, renamed)))
-    if len(wide) == 1 and wide[0] in terms:
-        split: dict[Axis, tuple[int, int]] = {
-            axis: term for axis, term in terms.items() if isinstance(axis, str)
-        }
-        by = terms[wide[0]][0]
-        for axis in reversed(places):
-            split[axis] = by, after[axis]
-            by *= after[axis]
-        return replace(operand, affine=(base, split))
     return replace(operand, affine=None)
 
 
@@ -101,12 +88,6 @@ def _slice(applied: Applied, operand: Interval) -> Interval | None:
                 by, count = by * strides[axis], after[axis]
             cut[axis] = by, count
         return Interval.of_affine(base, cut)
-    if applied.is_listed(operand):
-        places = [
-            [start + stride * index for index in range(size)]
-            for start, stride, size in zip(starts, strides, after, strict=True)
-        ]
-        return Interval.listed(picked(operand.integers or (), applied.before.shape, places))
     return operand.some()
 
 
@@ -123,26 +104,6 @@ def _joined(applied: Applied, *operands: Interval) -> Interval | None:
         min(part.low for part in parts),
         max(part.high for part in parts),
     )
-
-
-@transfers("dynamic_slice")
-def _dynamic_slice(applied: Applied, operand: Interval, *starts: Interval) -> Interval:
-    step, shape = applied.step, applied.before.shape
-    if len(shape) != 1 or step.numbers("slice_sizes") != (1,):
-        return operand.some()
-    written, _ = index_before_wrapping(applied.flow, applied.of, step.operands[1], shape[0])
-    start = applied.of(written)
-    if start.affine is None or not 0 <= start.least <= start.most < shape[0]:
-        return operand.some()
-    first, counters = start.affine
-    if operand.line is not None:
-        base, by = operand.line
-        moved = {axis: (by * of_step, count) for axis, (of_step, count) in counters.items()}
-        return Interval.of_affine(base + by * first, moved)
-    covers = start.least == 0 and start.most == shape[0] - 1
-    if covers and [abs(by) for by, _ in counters.values()] == [1]:
-        return operand.bounds_alone()
-    return operand.some()
 
 
 # The index that the user wrote, before JAX counts negative ones from the end.
