@@ -24,6 +24,7 @@ _LAZY = {
     "measure": "jaxsight.library.measuring",
     "show": "jaxsight.notebooks.display",
     "sourcerize": "jaxsight_source",
+    "sweep": "jaxsight.library.sweeps",
     "same_jaxpr": "jaxsight_source",
     "unload_ipython_extension": "jaxsight.notebooks.magics",
 }

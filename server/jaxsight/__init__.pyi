@@ -8,6 +8,7 @@ from jaxsight.library.measuring import NotHere as NotHere
 from jaxsight.library.measuring import measure as measure
 from jaxsight.library.snapshots import ProgramChanged as ProgramChanged
 from jaxsight.library.snapshots import assert_program as assert_program
+from jaxsight.library.sweeps import sweep as sweep
 from jaxsight.measuring.programs import CannotMeasure as CannotMeasure
 from jaxsight.notebooks.display import show as show
 from jaxsight.notebooks.magics import load_ipython_extension as load_ipython_extension

@@ -14,16 +14,9 @@ from collections.abc import Callable
 import jax
 
 import jaxsight
-from jaxsight.sweeps.memory_search import MOST_COMPILES, MemorySearch
-from jaxsight.sweeps.points import (
-    LargestSize,
-    Sizes,
-    SweepPoint,
-    SweptSize,
-    point_of,
-    thinned,
-)
-from tests.sweeps.programs import PROGRAMS
+from jaxsight.sweeps.memory_search import MOST_COMPILES
+from jaxsight.sweeps.points import LargestSize
+from tests.sweeps.programs import PROGRAMS, Shapes
 
 MEMORY = 2 * 2**30
 
@@ -39,23 +32,17 @@ def needed(function: Callable[..., object], arguments: tuple[object, ...], targe
     return memory.arguments + memory.outputs - max(memory.aliased, 0) + memory.temporaries
 
 
+def argument(shapes: Shapes, at: int) -> Callable[[int], object]:
+    """One argument as a function of `B`."""
+    return lambda B: shapes(B)[at]
+
+
 def search(name: str, target: str) -> LargestSize:
     """The largest `B` of a program."""
     function, shapes = PROGRAMS[name]
-    compiled = jaxsight.kernels(function, target=target)
-
-    def point(sizes: Sizes) -> SweepPoint:
-        try:
-            found = compiled(*shapes(sizes["B"]))
-        except Exception as error:  # noqa: BLE001 - of the program, with this size
-            return SweepPoint(sizes, str(error))
-        return point_of(sizes, found.with_temporaries)
-
-    swept = SweptSize("B", tuple(thinned(range(16, 65))))
-    search = MemorySearch.of(swept, [point({"B": size}) for size in swept.values], MEMORY)
-    while (sizes := search.following()) is not None:
-        search.take(point(sizes))
-    return search.largest()
+    arguments = [argument(shapes, at) for at in range(len(shapes(1)))]
+    swept = jaxsight.sweep(function, target=target, memory=MEMORY, B=range(16, 65))
+    return swept(*arguments).largest[0]
 
 
 def verdict(name: str, found: LargestSize, target: str) -> str:

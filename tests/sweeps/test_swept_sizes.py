@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxsight.sweeps.points import BadSizes, SweptSize, combined, parse
+from jaxsight.sweeps.points import BadSizes, SweptSize, combined, parse, swept_size
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,21 @@ def test_invalid_values_are_one_clear_message(text: str) -> None:
 @pytest.mark.parametrize("text", ["model.py:f", "a/b=c.py:f", "=3", "3=4"])
 def test_what_assigns_to_no_name_is_no_size(text: str) -> None:
     assert parse(text) is None
+
+
+def test_sizes_in_python_are_ranges_and_lists() -> None:
+    assert swept_size("n", range(1, 10)) == SweptSize("n", tuple(range(1, 10)))
+    assert swept_size("B", range(16, 1025, 16)) == SweptSize(
+        "B", (16, 32, 64, 128, 256, 512, 1024), 16
+    )
+    assert swept_size("n", [4, 2, 2]) == SweptSize("n", (2, 4))
+    assert swept_size("n", 3) == SweptSize("n", (3,))
+
+
+@pytest.mark.parametrize("values", [[], [1.5], [-1], ["a"], range(0), range(5, 1, -1)][:5])
+def test_sizes_in_python_are_whole_numbers(values: list[object]) -> None:
+    with pytest.raises(BadSizes, match="invalid sizes for n"):
+        swept_size("n", values)  # type: ignore[arg-type]
 
 
 def test_the_first_size_varies_fastest() -> None:

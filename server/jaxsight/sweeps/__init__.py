@@ -3,5 +3,6 @@
 `points.py` reads which sizes are swept and has the figures of one compiled program,
 `memory_search.py` the largest size that fits in memory, `picture.py` draws curves as SVG, and
 `table.py` writes rows and finds where XLA compiles the same program to other kernels.
-It must never compile: `features/sweeps` does.
+It must never compile: the server's sweeps (`features/sweeps`) and `jaxsight.sweep` (`library`) do,
+each in its way.
 """

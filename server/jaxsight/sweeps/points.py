@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxsight.figures.figures import AnyFigures
@@ -68,6 +68,24 @@ def parse(text: str) -> SweptSize | None:
             raise BadSizes(f"invalid sizes {text!r}: the largest size is {LARGEST:,}")
         values |= {*thinned(range(first, last + 1, step))}
     return SweptSize(name, tuple(sorted(values)), step)
+
+
+def swept_size(name: str, values: int | Iterable[int]) -> SweptSize:
+    """Return the size of Python values: a number, a `range`, a list, an array.
+
+    Raises:
+        BadSizes: there are none, or one is not a whole number that a size may be.
+    """
+    if isinstance(values, range) and values.step > 0 and len(values):
+        return SweptSize(name, tuple(thinned(values)), values.step)
+    numbers = [values] if isinstance(values, int) else [*values]
+    try:
+        whole = sorted({number.__index__() for number in numbers})
+    except AttributeError:
+        whole = []
+    if not whole or not 0 <= whole[0] <= whole[-1] <= LARGEST:
+        raise BadSizes(f"invalid sizes for {name}: {values!r}; give a range or a list of numbers")
+    return SweptSize(name, tuple(whole))
 
 
 def thinned(values: range) -> Iterator[int]:
