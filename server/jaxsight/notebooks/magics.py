@@ -159,7 +159,7 @@ _MOST = 12
 """Functions of a cell that are shown, a choice: each is a picture, and some may take a minute."""
 
 
-MAGICS = ("kernels", "jaxpr", "shapes", "sourcerize", "measure")
+MAGICS = ("kernels", "jaxpr", "shapes", "sourcerize", "measure", "sweep")
 """The methods of `Magics` that are magics; `kernels` is also one of cells."""
 
 
@@ -270,6 +270,36 @@ class Magics:
             call = _function(_call(self._shell, rest, "%measure"))
             return measured(call.function, **options)(*call.args, **call.kwargs)  # type: ignore[arg-type]
 
+    def sweep(self, line: str) -> object:
+        """Show how a function's figures grow with its sizes.
+
+        `%sweep [-t TARGET] [--memory SIZE] [-m] n=1..64 [m=8,16] f(x)`
+
+        An argument with a swept dimension is a function of the size:
+        `%sweep B=1..64 loss(params, lambda B: jax.ShapeDtypeStruct((B, 128), 'float32'))`
+
+        Options:
+            -t, --target: as for `%kernels`.
+            --memory: what the largest size must fit in, such as 60GiB.
+            -m, --measure: run the function with each size, too.
+        """
+        from jaxsight.library.sweeps import sweep as swept
+        from jaxsight.sweeps.points import BadSizes, parse
+
+        known: dict[str, Converter] = {"target": str, "memory": str, "measure": None}
+        with _usage_errors():
+            options, rest = parse_options(line, known, _SHORT)
+            sizes = {}
+            while rest:
+                word, _, after = rest.partition(" ")
+                if "(" in word or (size := parse(word)) is None:
+                    break
+                sizes[size.name], rest = size.values, after.strip()
+            if not sizes:
+                raise BadSizes("no sizes to sweep; write e.g. %sweep n=1..64 f(x)")
+            call = _function(_call(self._shell, rest, "%sweep"))
+            return swept(call.function, **options, **sizes)(*call.args, **call.kwargs)  # type: ignore[arg-type]
+
 
 def _show(call: MagicCall, options: dict[str, Any]) -> None:
     from jaxsight.notebooks.display import show
@@ -342,6 +372,7 @@ def _mendable() -> tuple[type[Exception], ...]:
     from jaxsight.library.measuring import NotHere
     from jaxsight.measuring.programs import CannotMeasure
     from jaxsight.notebooks.display import CannotShow
+    from jaxsight.sweeps.points import BadSizes
     from jaxsight.targets.target import UnknownTarget
 
-    return (BadLine, CannotCompile, CannotMeasure, CannotShow, NotHere, UnknownTarget)
+    return (BadLine, BadSizes, CannotCompile, CannotMeasure, CannotShow, NotHere, UnknownTarget)

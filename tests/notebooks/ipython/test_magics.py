@@ -99,9 +99,13 @@ def test_expressions_that_begin_at_one_place_are_all_listed(shell: InteractiveSh
     ]  # fmt: skip
 
 
-def test_times_are_displayed(shell: InteractiveShell) -> None:
+def test_times_and_sweeps_are_displayed(shell: InteractiveShell) -> None:
     run(shell, "timings = get_ipython().run_line_magic('measure', '--repeat 3 f(x)')")
     assert shell.user_ns["timings"].times.wall.runs == 3
+    run(shell, "swept = get_ipython().run_line_magic('sweep', '-t cpu n=1..3 f(x)')")
+    assert [dict(point.sizes) for point in shell.user_ns["swept"].points] == [
+        {"n": 1}, {"n": 2}, {"n": 3},
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -115,6 +119,8 @@ def test_times_are_displayed(shell: InteractiveShell) -> None:
         ("%kernels -w wide f(x)", "invalid value of option --width: wide"),
         ("%kernels 3", "expected a function, got 3"),
         ("%jaxpr f", "expected a call such as f(x)"),
+        ("%sweep f(x)", "no sizes to sweep; write e.g. %sweep n=1..64 f(x)"),
+        ("%sweep n=1..4 jnp.sin(x)", "no argument of sin depends on n"),
         ("%%kernels\n1 + 1", "the cell calls no jitted function"),
     ],
 )
@@ -126,5 +132,5 @@ def test_wrong_use_is_one_message(shell: InteractiveShell, cell: str, message: s
 
 
 def test_each_magic_has_help(shell: InteractiveShell) -> None:
-    for name in ("kernels", "jaxpr", "shapes", "sourcerize", "measure"):
+    for name in ("kernels", "jaxpr", "shapes", "sourcerize", "measure", "sweep"):
         assert f"`%{name} " in (shell.find_line_magic(name).__doc__ or "")

@@ -64,7 +64,7 @@ def test_a_notebook_about_fusion_shows_what_kernels_knows(tmp_path: Path) -> Non
 def test_examples_of_the_documentation_run(tmp_path: Path) -> None:
     cells = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     assert len(cells) == 3
-    cells[2] = cells[2].replace("-t cuda:h100", "-t cpu").replace("B=[64", "target='cpu', B=[64")
+    cells[2] = cells[2].replace("-t cuda:h100", "-t cpu").replace("%sweep", "%sweep -t cpu")
     show = "import jaxsight\n%load_ext jaxsight\njax.config.update('jax_platforms', 'cpu')\n"
     prepared = [cells[0], cells[1], f"import jax\n{show}{cells[2]}"]
     prepared = [re.sub(r"(show\([^\n]*, x)", r"\1, target='cpu'", cell) for cell in prepared]

@@ -30,6 +30,8 @@ from jaxsight.text.units import count
 
 log = logging.getLogger(__name__)
 
+_LAST_CLIENTS = 0.1
+"""Seconds for those that connected just before the socket was removed, which take milliseconds."""
 _ENDING = 20.0
 """Seconds to wait for a server that was told to end: its processes have 12 (`END_GRACE`)."""
 
@@ -46,6 +48,7 @@ class ResidentServer:
         self._app = app
         self._code = own_code()
         self._runner = asyncio.Runner()
+        self._clients: asyncio.Queue[socket.socket] = asyncio.Queue()
         self._is_unlinked = False
         self._until_ended: socket.socket | None = None
         """The connection of whoever ended this server, and waits until it is closed."""
@@ -57,9 +60,13 @@ class ResidentServer:
         sessions = SessionPool(self._idle)
         THIS_PROCESS.run, THIS_PROCESS.sessions = self._run_coroutine, sessions
         with self._runner:
-            while (client := self._runner.run(self._next())) and self._serve(client):
+            accepting = self._runner.get_loop().create_task(self._accept())
+            while (client := self._runner.run(self._next(self._idle))) and self._serve(client):
                 pass
             self._unlink()
+            while (late := self._runner.run(self._next(_LAST_CLIENTS))) is not None:
+                self._serve(late)
+            accepting.cancel()
             self._runner.run(sessions.aclose())
 
     def _unlink(self) -> None:
@@ -68,12 +75,19 @@ class ResidentServer:
             self._is_unlinked = True
             Path(self._listener.getsockname()).unlink(missing_ok=True)
 
-    async def _next(self) -> socket.socket | None:
-        """Return the next client, if there is one in time; others wait in the socket's queue."""
+    async def _accept(self) -> None:
+        """Let all clients wait for their turn."""
+        loop = asyncio.get_running_loop()
         self._listener.setblocking(False)
+        while True:
+            client, _ = await loop.sock_accept(self._listener)
+            self._clients.put_nowait(client)
+
+    async def _next(self, patience: float) -> socket.socket | None:
+        """Return the next client, if there is one in time."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._idle):
-                return (await asyncio.get_running_loop().sock_accept(self._listener))[0]
+            async with asyncio.timeout(patience):
+                return await self._clients.get()
         return None
 
     def _serve(self, client: socket.socket) -> bool:
