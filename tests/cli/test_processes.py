@@ -50,7 +50,7 @@ ARGUMENTS = {
     "ask": (DOUBLE, "--json"),
     "sourcerize": (DOUBLE, "--sources"),
     "kernels": (DOUBLE, "--svg"),
-    "sweep": (DOUBLE, "B=1,2", "--json"),
+    "sweep": (DOUBLE, "B=1,2", "--csv"),
     "measure": (DOUBLE, "-t", "cuda:h100"),
     "record": (*PYTHON, "--", "python", "-c", "import model; print('ran'); raise SystemExit(4)"),
     "profile": ("logs",),

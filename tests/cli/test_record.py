@@ -89,6 +89,21 @@ def test_write_adds_sections_to_traced_functions_without_example_inputs(project:
     assert (project / "model.py").read_text() == written
 
 
+def test_write_adds_entries_to_the_projects_settings(project: Path) -> None:
+    ran = jaxsight(project, "--write", "--to", "pyproject", "--only", "report", "--only", "loss")
+    assert ran.returncode == 0, ran.stderr
+    entries = '''\
+[tool.jaxsight.examples]
+"model:loss" = """
+params: {'w': f32[8, 4]}
+x: f32[16, 8]
+y: f32[16, 4]
+"""
+"model:report" = "value: f32[]"
+'''
+    assert (project / "pyproject.toml").read_text() == f"[project]\nname = 'p'\n\n{entries}"
+
+
 def test_a_run_passes_its_exit_status_on_and_its_output_alone_is_on_stdout(project: Path) -> None:
     program = "import model, jax.numpy as jnp; model.report(jnp.ones(())); raise SystemExit(4)"
     ran = jaxsight(project, "--python", sys.executable, "--", "python", "-c", program)

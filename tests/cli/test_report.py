@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import platform
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jaxsight.cli.reporting.anonymous import anonymous
 from tests.page.test_page import data_of
 from tests.terminal import jaxsight
 
@@ -65,7 +68,9 @@ def report(*arguments: str, cwd: Path, status: int = 0) -> Any:
 
 @pytest.fixture(scope="module")
 def compared(project: Path) -> Any:
-    return report("model.py:fast", "--against", "model.py:slow", "--measure", cwd=project)
+    return report(
+        "model.py:fast", "--against", "model.py:slow", "--sweep", "B=1,2", "--measure", cwd=project
+    )
 
 
 def without_times(record: dict[str, Any]) -> dict[str, Any]:
@@ -152,9 +157,38 @@ def test_a_text_that_is_not_there_is_told(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_measured_times_are_there_where_they_were_asked_for(compared: Any) -> None:
+def test_sweeps_and_measured_times_are_there_where_they_were_asked_for(
+    project: Path, compared: Any
+) -> None:
+    swept = compared["entries"][0]["swept"]
+    assert swept["sizes"] == ["B"]
+    assert [row[0] for row in swept["rows"]] == ["1", "2"]
     assert "time (measured)" in dict(compared["entries"][0]["figures"])
     assert compared["entries"][0]["shown"]["drawn"]["measured"] is not None
+
+
+@pytest.mark.slow
+def test_an_anonymous_report_has_no_path_and_no_name_of_the_user(project: Path) -> None:
+    text = json.dumps(report("model.py:fast", "--anonymize", cwd=project))
+    assert str(project) not in text
+    assert sys.prefix not in text
+    assert "model.py" in text
+    for name in (platform.node(), getpass.getuser()):
+        assert len(name) < 3 or name in MODEL or f'"{name}"' not in text
+
+
+def test_what_names_nobody_is_kept_in_an_anonymous_report() -> None:
+    names = [("ada", "user"), ("max", "user"), ("lab.example.org", "host")]
+    data = {
+        "text": "# ada: see /home/ada/code/model.py, C:\\Users\\ada\\model.py",
+        "code": "y = jnp.max(x) / 2 / 3  # a/b, adam",
+        "host": ["ssh://ada@gpu7/cuda", "on lab.example.org", 3, None],
+    }
+    assert anonymous(data, ["a:f32[] = max b"], names) == {
+        "text": "# user: see model.py, model.py",
+        "code": "y = jnp.max(x) / 2 / 3  # a/b, adam",
+        "host": ["ssh://host/cuda", "on host", 3, None],
+    }
 
 
 @pytest.mark.slow
@@ -179,3 +213,9 @@ def test_what_cannot_be_had_of_several_functions_is_told_in_the_report(project: 
     data: Any = data_of((project / "some.html").read_text(encoding="utf-8"))
     assert [entry["label"] for entry in data["entries"]] == ["fast"]
     assert data["report"]["remarks"] == ["broken cannot be traced"]
+
+
+def test_sizes_that_are_none_are_told(project: Path) -> None:
+    done = jaxsight("report", "model.py:fast", "--sweep", "large", cwd=project)
+    assert done.returncode == 2
+    assert "invalid sizes 'large'; write e.g. B=1..64" in done.stderr

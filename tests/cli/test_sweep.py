@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import subprocess
 import sys
@@ -74,7 +76,7 @@ def test_a_table_for_each_function_and_a_picture_of_all(project: Path) -> None:
     assert {"gram", "barred", "B", "temporary memory over B, cpu"} <= {*names}
 
 
-def test_json_of_one_function_is_an_object(project: Path) -> None:
+def test_json_of_one_function_is_an_object_and_csv_has_the_same_figures(project: Path) -> None:
     found = json.loads(sweep("model.py:gram", "B=1,2", "D=8,16", "--json", cwd=project).stdout)
     assert (found["function"], found["target"], found["largest"]) == ("gram", "cpu", [])
     assert [point["sizes"] for point in found["points"]] == [
@@ -82,6 +84,12 @@ def test_json_of_one_function_is_an_object(project: Path) -> None:
         {"B": 2, "D": 8},
         {"B": 1, "D": 16},
         {"B": 2, "D": 16},
+    ]
+    printed = sweep("model.py:gram", "B=1,2", "D=8,16", "--csv", cwd=project).stdout
+    rows = [*csv.DictReader(io.StringIO(printed))]
+    figures = ("kernel_count", "temp_bytes", "argument_bytes", "traffic_bytes")
+    assert [[row[name] for name in figures] for row in rows] == [
+        [str(point[name]) for name in figures] for point in found["points"]
     ]
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import platform
+import re
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -159,6 +164,43 @@ def test_a_killed_program_leaves_a_page_and_its_own_output(tmp_path: Path) -> No
     assert "<code>x</code> changed shape: f32[8] → f32[9]" in page
 
 
+SECRET = """\
+import functools, jax, jax.numpy as jnp
+
+@functools.partial(jax.jit, static_argnames="file")
+def loss(x, file):  # by Sophia
+    return jnp.tanh(x)
+
+for size in (4, 5):
+    loss(jnp.ones(size), file="/vault/falcon/weights.bin")
+try:
+    jax.jit(lambda x: jnp.fft.fft(x, 0))(jnp.ones(()))
+except ValueError:
+    pass
+"""
+
+
+def test_an_anonymous_page_names_no_folder_user_or_comment(tmp_path: Path) -> None:
+    folder = tmp_path / "Falcon-Project" / "src"
+    folder.mkdir(parents=True)
+    (folder / "train.py").write_text(SECRET)
+    command = [sys.executable, "Falcon-Project/src/train.py", "--data=/vault/falcon/sophia.npz"]
+    done = jaxsight(
+        tmp_path, "--anonymize", "-o", "run.html", "--", *command, "s3://falcon/x", LOGNAME="sophia"
+    )
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "run.html").read_text()
+    (data,) = re.findall(r'id="texts">(.*?)</script>', page)
+    texts = [zlib.decompress(base64.b64decode(each), -15).decode() for each in json.loads(data)]
+    assert any("HloModule jit_loss" in text for text in texts)
+    shown = "\n".join([page.replace(data, ""), *texts])
+    assert "<code>python train.py --data=user.npz" in re.sub(r"python3[\d.]*", "python", shown)
+    assert "'weights.bin'" in shown.replace("&#x27;", "'")
+    assert "changed shape" in shown
+    words = ["falcon", "vault", "sophia", tmp_path.name, sys.prefix, platform.node()]
+    assert [word for word in words if word.lower() in shown.lower()] == []
+
+
 def test_processes_are_merged(tmp_path: Path) -> None:
     (tmp_path / "several.py").write_text(SEVERAL)
     summary, processes = collect([sys.executable, str(tmp_path / "several.py")], environment())
@@ -179,16 +221,16 @@ def test_a_run_of_pytest_warns_of_nothing_more(tmp_path: Path) -> None:
 
 def test_what_cannot_run_or_be_written_is_one_error(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"^cannot run no-such-program: No such file or"):
-        report_run(["no-such-program"], tmp_path / "run.html", sys.executable)
+        report_run(["no-such-program"], tmp_path / "run.html", sys.executable, anonymize=False)
     with pytest.raises(CommandError, match=r"^cannot write .*run\.html: not a file in a writable"):
-        report_run(["true"], tmp_path / "no" / "run.html", sys.executable)
+        report_run(["true"], tmp_path / "no" / "run.html", sys.executable, anonymize=False)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_program_without_jax_has_no_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert report_run(["true"], tmp_path / "run.html", sys.executable) == 1
+    assert report_run(["true"], tmp_path / "run.html", sys.executable, anonymize=False) == 1
     assert capsys.readouterr().err == (
         "error: the program did not import JAX; no page is written\n"
     )

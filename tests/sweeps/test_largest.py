@@ -77,6 +77,7 @@ def test_a_function_of_sizes_makes_an_argument() -> None:
     found = jaxsight.sweep(jnp.sin, B=[1, 2], D=[8], target="cpu")(shape)
     assert [point.argument_bytes for point in found.points] == [32, 64]
     assert "<svg" in found._repr_html_()
+    assert found.csv().startswith("function,target,B,D,")
     with pytest.raises(LookupError, match="unknown figure 'x'; use one of kernels, launches, temp"):
         found.svg("x")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from dataclasses import replace
 from typing import get_args
@@ -156,3 +158,14 @@ def test_json_has_points_changes_and_the_largest_size() -> None:
             ],
         }
     )
+
+
+def test_csv_has_a_row_for_each_point_of_all_functions() -> None:
+    sweeps = [sweep_of(lambda n: n * KIB), sweep_of(lambda n: KIB, function="a,b")]
+    rows = [*csv.DictReader(io.StringIO(table.as_csv(sweeps)))]
+    assert [(row["function"], row["n"], row["temp_bytes"]) for row in rows] == [
+        *(("loop", str(n), str(n * KIB)) for n in (1, 2, 3, 4)),
+        *(("a,b", str(n), str(KIB)) for n in (1, 2, 3, 4)),
+    ]
+    assert rows[0]["needed_bytes"] == str(KIB + 8)
+    assert rows[0]["problem"] == ""

@@ -1,22 +1,25 @@
-"""Write recorded calls where people write example inputs: in docstrings."""
+"""Write recorded calls where people write example inputs: docstrings, or `pyproject.toml`."""
 
 from __future__ import annotations
 
+import enum
 import re
 import textwrap
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from jaxsight.cli.errors import failing_on
+from jaxsight.cli.errors import CommandError, failing_on
 from jaxsight.cli.output.printing import write_file
 from jaxsight.examples import choice
 from jaxsight.examples.sets import OutsideSet
 from jaxsight.features.proposals.actions import section_edit
 from jaxsight.files import reading
+from jaxsight.projects.projects import SETTINGS_FILE
 from jaxsight.queries.documents import module_name
 from jaxsight.recording.recorded_file import Functions, RecordedCall
 from jaxsight.rules.fixing.context import applied
+from jaxsight.settings.example_settings import with_entries
 from jaxsight.settings.reading import merge, read_project
 from jaxsight.settings.schema import Settings
 from jaxsight.source.definitions import Function
@@ -29,7 +32,14 @@ _WIDTH = 96
 """Columns of a recorded example: 100, as formatters allow, less the indentation of a docstring."""
 
 
-def write_examples(root: Path, functions: Functions) -> Iterator[str]:
+class WrittenTo(enum.StrEnum):
+    """Where examples are written."""
+
+    DOCSTRING = "docstring"
+    PYPROJECT = "pyproject"
+
+
+def write_examples(root: Path, functions: Functions, place: WrittenTo) -> Iterator[str]:
     """Write the most frequent call of each function that has no example inputs yet.
 
     Yields what was done, for people.
@@ -38,6 +48,9 @@ def write_examples(root: Path, functions: Functions) -> Iterator[str]:
         CommandError: a file cannot be written.
     """
     settings = merge(read_project(str(root)), {})
+    if place is WrittenTo.PYPROJECT:
+        yield from _write_project(root, functions, settings)
+        return
     for file, of_file in groupby(sorted(functions.items()), key=lambda item: item[0][0]):
         calls = {name: own[0] for (_, name), own in of_file}
         path = root / file
@@ -106,3 +119,26 @@ def _wrapped(line: str) -> list[str]:
     return textwrap.wrap(
         line, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
+
+
+def _write_project(root: Path, functions: Functions, settings: Settings) -> Iterator[str]:
+    """Add entries to `[tool.jaxsight.examples]` of the project."""
+    path = root / SETTINGS_FILE
+    with failing_on(reading.UnreadableError):
+        text = reading.source(path) if reading.exists(path) else ""
+        sources = {file: reading.source(root / file) for file, _ in functions}
+    entries: dict[str, str] = {}
+    for (file, name), calls in sorted(functions.items()):
+        for _, function in Module.parse(sources[file]).functions:
+            if function.qualname == name and _is_wanted(root / file, function, calls[0], settings):
+                key = f"{module_name(str(root / file))}:{name}"
+                entries[key] = "\n".join(_lines(function, calls[0]))
+    if entries:
+        changed = with_entries(text, entries)
+        if changed is None:
+            raise CommandError(
+                f"cannot add examples to {SETTINGS_FILE}; write them in a table "
+                "`[tool.jaxsight.examples]`"
+            )
+        write_file(path, changed.encode())
+    yield f"{SETTINGS_FILE}: added example inputs of {units.count(len(entries), 'function')}"

@@ -75,6 +75,10 @@ class SweepResult:
             raise LookupError(f"unknown figure {figure!r}; use one of {', '.join(table.FIGURES)}")
         return svg(self.sweeps, table.FIGURES[figure])
 
+    def csv(self) -> str:
+        """Return the points as CSV with a header; bytes, and seconds."""
+        return table.as_csv(self.sweeps)
+
     def __str__(self) -> str:
         return "\n\n".join(map(_text, self.sweeps))
 

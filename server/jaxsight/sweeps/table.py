@@ -1,10 +1,12 @@
-"""A sweep in rows: of a table for people, and of JSON."""
+"""A sweep in rows: of a table for people, of CSV and of JSON."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
@@ -267,3 +269,18 @@ def _point(point: SweepPoint) -> dict[str, object]:
         "needed_bytes": point.needed_bytes,
         "kinds": list(point.kinds),
     }
+
+
+def as_csv(sweeps: Sequence[Sweep]) -> str:
+    """Return the points of sweeps as CSV, with a header; what is unknown is empty."""
+    text = io.StringIO()
+    sizes = list(dict.fromkeys(size.name for sweep in sweeps for size in sweep.swept))
+    own = [f.name for f in fields(SweepPoint) if f.name not in ("sizes", *_INTERNAL)]
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["function", "target", *sizes, *own, "needed_bytes"])
+    for sweep in sweeps:
+        for point in sweep.points:
+            figures = [getattr(point, name) for name in own]
+            of_sizes = [point.sizes.get(name) for name in sizes]
+            writer.writerow([sweep.function, sweep.target, *of_sizes, *figures, point.needed_bytes])
+    return text.getvalue()

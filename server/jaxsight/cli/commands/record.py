@@ -21,7 +21,7 @@ from jaxsight.cli.errors import FOUND, CommandError, failing_on
 from jaxsight.cli.execution import INTERRUPTED, command
 from jaxsight.cli.output.printing import Printer
 from jaxsight.cli.parameters import Command, Python
-from jaxsight.cli.recorded_examples import write_examples
+from jaxsight.cli.recorded_examples import WrittenTo, write_examples
 from jaxsight.cli.user_python import program_environment, starting
 from jaxsight.features.recording import programs
 from jaxsight.features.recording.programs import Key
@@ -178,6 +178,7 @@ async def record(
     seen_files: list[Path] | None = None,
     time_limit: float = TIME_LIMIT,
     write: bool = False,
+    to: WrittenTo = WrittenTo.DOCSTRING,
     only: list[str] | None = None,
     limit: int = 20,
     tests: bool = False,
@@ -211,6 +212,7 @@ async def record(
         seen_files (--seen-file):
         time_limit (SECONDS>=1): With [cyan]--until-seen[/cyan]: end the program after this time.
         write: Add what was recorded to the functions' docstrings.
+        to: Where [cyan]--write[/cyan] adds examples.
         only (NAME): Functions to list and to write, as [cyan]loss[/cyan], [cyan]Model.*[/cyan] or
             [cyan]model.py:*[/cyan]. Repeatable. [default: all]
         limit (N>=0): Functions to list at most.
@@ -242,15 +244,15 @@ async def record(
             Printer().print(line)
     if write:
         for project, chosen in functions.items():
-            _write(project, chosen, is_named=bool(only))
+            _write(project, chosen, to, is_named=bool(only))
     return status
 
 
-def _write(root: Path, functions: Functions, *, is_named: bool) -> None:
+def _write(root: Path, functions: Functions, place: WrittenTo, *, is_named: bool) -> None:
     """Write the examples of functions; those that JAX did not trace have to be named."""
     printer = Printer(stderr=True)
     traced = {key: calls for key, calls in functions.items() if is_named or calls[0].is_traced}
-    for line in write_examples(root, traced):
+    for line in write_examples(root, traced, place):
         printer.print(line)
     if untraced := [name for _, name in functions.keys() - traced.keys()]:
         names = one_line(", ".join(sorted(untraced)))

@@ -1,1 +1,1 @@
-"""`jaxsight report`: collects what a report has."""
+"""`jaxsight report`: collects what a report has, and leaves out who made it."""

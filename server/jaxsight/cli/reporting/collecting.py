@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from jaxsight import __version__
@@ -24,10 +24,12 @@ from jaxsight.features.kernels.table import record
 from jaxsight.features.measuring.actions import measured_function
 from jaxsight.features.named_function import compiled_function, name_sizes
 from jaxsight.features.panel import ReportedFunction, merged
+from jaxsight.features.sweeps import drawn, sweep
 from jaxsight.figures.panel import Json
 from jaxsight.figures.program_notes import change
 from jaxsight.queries.measurements import NotMeasured
 from jaxsight.queries.programs.located_figures import LocatedFigures, Refused
+from jaxsight.sweeps.points import BadSizes, SweptSize
 from jaxsight.text.inert import one_line
 
 
@@ -36,6 +38,7 @@ class Report:
     """A report; `data` is `Embedded` of the panel's `messages.ts`."""
 
     targets: Sequence[str]
+    swept: Sequence[SweptSize]
     measured: bool
     set_name: str | None
     entries: list[Json] = field(default_factory=list)
@@ -114,6 +117,8 @@ class Report:
                 errors.labelled(where, "bold", result.trouble.message)
             called = await run.get_by_name(called_kernels(run.session.engine, view, target))
             entry = await run.get_by_name(found.entry())
+            if self.swept:
+                entry["swept"] = await self._sweep(run, address, target)
             known: Json = {"pallas_kernels": pallas.record(called), "inputs": inputs.record(view)}
             known["python"] = run.python(address.path)
             entry |= {
@@ -145,6 +150,17 @@ class Report:
             )
         except (NotMeasured, CommandError) as error:
             self.remarks.append(one_line(f"{address.function} was not measured: {error}"))
+
+    async def _sweep(self, run: CommandRun, address: Address, target: str | None) -> Json | None:
+        """Return `Swept` of the panel's `messages.ts`."""
+        run.show_step(f"compiling {address.function} with other sizes")
+        try:
+            path, function = str(address.path), address.function
+            sweeping = sweep(run.session.engine, path, function, self.swept, target, largest=False)
+            return asdict(drawn(await run.get_by_name(sweeping), "temp"))
+        except (BadSizes, LookupError, CommandError) as error:
+            self.remarks.append(one_line(f"{address.function} was not swept: {error}"))
+            return None
 
 
 def target_is_here(target: str | None) -> bool:

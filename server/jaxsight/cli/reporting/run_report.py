@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jaxsight.cli.errors import FOUND, CommandError
 from jaxsight.cli.output.printing import Printer, write_file
+from jaxsight.cli.reporting.anonymous import anonymous, own_names, without_folders
 from jaxsight.cli.user_python import program_environment, starting
 from jaxsight.recording import running
 from jaxsight.recording.running import root_of
@@ -17,13 +18,14 @@ from jaxsight.text.inert import one_line
 from jaxsight.text.units import count, time
 
 
-def report_run(program: list[str], output: Path, python: str | None) -> int:
+def report_run(program: list[str], output: Path, python: str | None, *, anonymize: bool) -> int:
     """Run a program, write the page of what it compiled, and return its exit status.
 
     Args:
         program: the program with its arguments.
         output: the page.
         python: the interpreter; `None`: that of the program, or ours.
+        anonymize: whether the page has no paths, and not the names of the user and machine.
 
     Raises:
         CommandError: the program does not start, or the page cannot be written.
@@ -40,7 +42,15 @@ def report_run(program: list[str], output: Path, python: str | None) -> int:
         printer.labelled("error", "bold red", "the program did not import JAX; no page is written")
         return summary.status or FOUND
     programs = [program for process in processes for program in process.programs]
-    write_file(output, document(summary, processes, merged(processes)).encode())
+    page = summary, processes, merged(processes)
+    if anonymize:
+        texts = [text for program in programs for text in (program.jaxpr, program.hlo)]
+        page = anonymous(page, texts, own_names())
+        shown, run = page[0], page[1]
+        shown.command = without_folders(shown.command)
+        for process in run:
+            process.command = without_folders(process.command)
+    write_file(output, document(*page).encode())
     took = f" in {time(sum(program.seconds for program in programs))}" if programs else ""
     where = f" ({count(len(processes), 'process', 'processes')})" if len(processes) > 1 else ""
     compiled = f"{count(len(programs), 'program')} compiled{took}{where}"

@@ -39,6 +39,7 @@ async def sweep(
     allow: common.Allow = None,
     which: common.WhichInputs = common.InputsChoice.ALL,
     as_json: common.AsJson = False,
+    as_csv: bool = False,
     svg_file: Path | None = None,
     plotted: table.FigureName = "temp",
 ) -> int:
@@ -64,6 +65,7 @@ async def sweep(
         largest (--largest/--no-largest): Find the largest first size that fits in memory, with at
             most 8 further compiles.
         measured (--measure): Also run the function with each size on this machine.
+        as_csv (--csv): Print CSV.
         svg_file (--svg FILE): Write the curves to an SVG file.
         plotted (--plot): The figure that [cyan]--svg[/cyan] draws.
     """
@@ -71,7 +73,8 @@ async def sweep(
     capacity = units.parse_size(memory) if memory is not None else None
     if memory is not None and capacity is None:
         raise CommandError(f"invalid amount of memory {memory!r}; write e.g. 60GiB")
-    printer = Printer(wrap=not as_json)
+    is_table = not (as_json or as_csv)
+    printer = Printer(wrap=is_table)
     sweeps: list[Sweep] = []
     paths = {address.path for address in addresses}
     async with start_run(paths, python, allow, which, targets=[target]) as run:
@@ -79,7 +82,7 @@ async def sweep(
             view = await trace_view(run, address, set_name, printer)
             if view is None:
                 return FOUND
-            print_header(Printer(stderr=True) if as_json else printer, view)
+            print_header(printer if is_table else Printer(stderr=True), view)
             run.show_step(f"compiling {address.function} with other sizes")
             with failing_on(BadSizes):
                 found = await run.get_by_name(
@@ -96,11 +99,13 @@ async def sweep(
                     )
                 )
             sweeps.append(found)
-            if not as_json:
+            if is_table:
                 _print(printer, found)
     if as_json:
         records = [table.record(each) for each in sweeps]
         printing.print_json(records[0] if len(records) == 1 else records)
+    elif as_csv:
+        printing.print_document(table.as_csv(sweeps))
     if svg_file is not None:
         with failing_on(LookupError):
             printing.write_file(svg_file, svg(sweeps, table.FIGURES[plotted]).encode())
