@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 HEAD = "import jax\nimport jax.numpy as jnp\n\n\n@jax.jit\ndef f(x):\n    return jnp.sin(x)\n\n\n"
 GUARD = '\n\n\nif __name__ == "__main__":\n    '
 PROGRAMS = {
-    # What `f` is called with.
+    # What `f` is called with. Fire, tyro, hydra and omegaconf are not installed.
     "argparse": (
         (
             "import argparse\n\n\ndef main():\n    p = argparse.ArgumentParser()\n"
@@ -50,6 +50,78 @@ PROGRAMS = {
         ),
         "x: f32[8,?V]",
     ),
+    "click": (
+        (
+            "import click\n\n\n@click.command()\n@click.option('--width', default=64)\n"
+            f"def main(width):\n    f(jnp.ones((8, width))){GUARD}main()"
+        ),
+        "x: f32[8,64]",
+    ),
+    "click, a group": (
+        (
+            "import click\n\n\n@click.group()\ndef cli():\n    pass\n\n\n@cli.command()\n"
+            "@click.argument('path')\n@click.option('--width', type=int, required=True)\n"
+            "@click.option('--size', default='4', type=int)\n"
+            f"def train(path, width, size):\n    f(jnp.ones((size, width))){GUARD}cli()"
+        ),
+        "x: f32[4,?V]",
+    ),
+    "typer": (
+        (
+            "import typer\n\n\ndef main(width: int = 64):\n"
+            f"    f(jnp.ones((8, width))){GUARD}typer.run(main)"
+        ),
+        "x: f32[8,64]",
+    ),
+    "typer, required": (
+        (
+            "from typing import Annotated\nimport typer\n\napp = typer.Typer()\n\n\n@app.command()\n"
+            "def train(path: str, size: int, width: Annotated[int, typer.Option()] = 64):\n"
+            f"    f(jnp.ones((size, width))){GUARD}app()"
+        ),
+        "x: f32[?V,64]",
+    ),
+    "fire": (
+        f"import fire\n\n\ndef main(width=64):\n    f(jnp.ones((8, width))){GUARD}fire.Fire(main)",
+        "x: f32[8,64]",
+    ),
+    "fire, required": (
+        (
+            "from fire import Fire\n\n\ndef train(path, width: int, size=4):\n"
+            f"    f(jnp.ones((size, width))){GUARD}Fire(train)"
+        ),
+        "x: f32[4,?V]",
+    ),
+    "tyro": (
+        (
+            "from dataclasses import dataclass\n\nimport tyro\n\n\n@dataclass\nclass Args:\n"
+            "    path: str\n    width: int = 64\n\n\ndef main(args):\n"
+            f"    f(jnp.ones((8, args.width))){GUARD}main(tyro.cli(Args))"
+        ),
+        "x: f32[8,64]",
+    ),
+    "tyro, required": (
+        (
+            "import tyro\n\n\ndef main(width: int, size: int = 4):\n"
+            f"    f(jnp.ones((size, width))){GUARD}tyro.cli(main)"
+        ),
+        "x: f32[4,?V]",
+    ),
+    "hydra": (
+        (
+            "import hydra\nfrom omegaconf import DictConfig\n\n\n"
+            "@hydra.main(version_base=None, config_path='conf', config_name='config')\n"
+            f"def main(cfg: DictConfig):\n    f(jnp.ones((8, cfg.model.width))){GUARD}main()"
+        ),
+        "x: f32[8,?V]",
+    ),
+    "hydra, without a guard": (
+        (
+            "import hydra\n\n\n@hydra.main(config_name='config')\ndef main(cfg):\n"
+            "    f(jnp.ones((cfg.size, 3)))\n\n\nmain()"
+        ),
+        "x: f32[?V,3]",
+    ),
 }
 
 
@@ -65,3 +137,14 @@ async def test_programs_get_their_defaults(name: str, project: tuple[Session, Pa
     findings = (await own.report(str(path))).reported
     own.close(str(path))
     assert [finding.message for finding in findings] == []
+
+
+async def test_fire_that_is_installed(project: tuple[Session, Path]) -> None:
+    own, root = project
+    (root / "fire.py").write_text(
+        "import sys\n\n\ndef Fire(component):\n    assert len(sys.argv) > 1, 'no arguments'\n"
+    )
+    program = f"{HEAD}from fire import Fire\n\n\ndef train(path, width=7):\n    f(jnp.ones(width))"
+    hover = await hover_of(own, root / "uses_fire.py", f"{program}{GUARD}Fire(train)\n")
+    (root / "fire.py").unlink()
+    assert "x: f32[7]" in hover, hover

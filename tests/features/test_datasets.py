@@ -73,6 +73,10 @@ PROGRAMS = {
         ),
         "x: u8[4,28,28,1]",
     ),
+    "arrays": (
+        "(x_train, y_train), _ = tf.keras.datasets.mnist.load_data()\nf(x_train, y_train)",
+        "x: u8[60000,28,28], y: u8[60000]",
+    ),
     "a program": (
         (
             "def main():\n    data = tfds.load('mnist', split='train').batch(8)\n"

@@ -54,6 +54,14 @@ TYPED = {
         "t, v = np.genfromtxt('a.txt', unpack=True)\nf(jnp.array(t)[:, None], jnp.array(v))",
         "x: f32[?U,1], y: f32[?U]",
     ),
+    "a frame": (
+        (
+            "import pandas as pd\n\ndf = pd.read_csv('a.csv').dropna()\n"
+            "f(jnp.array(df[['a', 'b']].values, dtype=jnp.float32),\n"
+            "  jnp.array(df['c'].to_numpy(), dtype=jnp.int32))"
+        ),
+        "x: f32[?V,2], y: i32[?V]",
+    ),
     "blocks of a file": (
         (
             "raw = np.fromfile('a.f32', dtype=np.float32)\n"

@@ -1,8 +1,9 @@
 """Give programs in a dry run the default arguments of their command lines; let them not wait.
 
-The standard library's `argparse` and absl's flags. What has no default is unknown, except a
-configuration file (`ml_collections.config_flags`): that of the folder `configs` next to the
-program, as `--config=configs/default.py` gives it.
+The standard library's `argparse` and absl's flags; functions that click, typer, fire, tyro or hydra
+call (`starts`). What has no default is unknown, except a configuration file
+(`ml_collections.config_flags`): that of the folder `configs` next to the program, as
+`--config=configs/default.py` gives it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import inspect
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NoReturn
 
 from jaxsight.files import reading
-from jaxsight.tracer.dry_runs.values.unknown import Unknown
+from jaxsight.tracer.dry_runs.values.unknown import Unknown, is_unknown
+from jaxsight.tracer.importing import placeholders
 
 _CONFIGURATIONS = 8
 """Configuration files that are tried, each of which runs; the default ones come first."""
@@ -119,6 +123,66 @@ class CommandLine:
                 is_config = "config" in type(flag).__name__.lower()
                 flag.value = default_config(self._file, self._read) if is_config else Unknown()
                 self._restore.append(functools.partial(setattr, flag, "value", None))
+
+
+def starts(
+    function: object, args: tuple[object, ...]
+) -> Iterator[tuple[Callable[..., object], dict[str, object]]]:
+    """Yield the functions that a library calls with a command line, and the arguments by default.
+
+    That is `fire.Fire(main)`, and `main()` where click, typer or hydra have decorated `main`.
+    """
+    *modules, name = placeholders.name_of(function)
+    module = modules[0] if modules else ""
+    is_missing = isinstance(function, placeholders.MissingObject)
+    if module in _STARTERS and name in _STARTERS[module] and args and not is_unknown(args[0]):
+        typer = sys.modules.get("typer")
+        if module == "typer" and typer is not None:
+            app = typer.Typer()
+            app.command()(args[0])
+            function = app
+        elif callable(args[0]):
+            yield args[0], _required(args[0])
+            return
+    elif is_missing and not args and callable(own := placeholders.opened(function)):
+        if own is not function:
+            yield own, _required(own)
+        return
+    package = type(function).__module__.partition(".")[0]
+    has_commands = package in ("click", "typer") and type(function) is not FunctionType
+    for command in _commands(function) if has_commands and not args[1:] else ():
+        # So that click asks for nothing that is missing, and calls no callbacks.
+        given = command.make_context(command.name, [], resilient_parsing=True).params
+        needed = (each.name for each in command.params if each.required)
+        given |= {each: Unknown() for each in needed if given.get(each) is None}
+        own = inspect.unwrap(command.callback)
+        yield own, _required(own) | given
+
+
+_STARTERS = {"fire": {"Fire"}, "tyro": {"cli"}, "typer": {"run"}}
+"""Functions that call another one with the command line."""
+
+
+def _commands(function: Any) -> Iterator[Any]:
+    """Yield the commands of click that an object is, or consists of."""
+    if type(function).__name__ == "Typer":
+        function = sys.modules["typer"].main.get_command(function)
+    groups = getattr(function, "commands", None)
+    if isinstance(groups, dict):
+        for each in groups.values():
+            yield from _commands(each)
+    elif hasattr(function, "make_context"):
+        yield function
+
+
+def _required(function: Callable[..., object]) -> dict[str, object]:
+    """Return something unknown for each parameter without a default."""
+    return {
+        each.name: Unknown()
+        for each in inspect.signature(function).parameters.values()
+        if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+        and each.default is each.empty
+    }
 
 
 @contextlib.contextmanager

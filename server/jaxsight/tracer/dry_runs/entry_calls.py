@@ -6,22 +6,24 @@ That is on instances of their classes, with some of their parameters, and with t
 from __future__ import annotations
 
 import inspect
-import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from jaxsight.tracer.dry_runs.command_lines import default_config
 from jaxsight.tracer.dry_runs.values.united import Value
 from jaxsight.tracer.dry_runs.values.unknown import Unknown
 from jaxsight.wire.messages.inputs import EntryPoint
 
+Case = TypeVar("Case")
 logger = logging.getLogger(__name__)
 
 _ARGUMENTS = frozenset({"argv", "_argv", "unused_argv", "_", "args", "_args", "unused_args"})
 """Parameters of main functions that take the command line."""
 _TURNS = 3
-"""Cases of a test with a list of parameters that are run, the first ones, a choice."""
+"""Cases of a test with a list of parameters that are run, a choice: others differ little."""
 _SET_UP = ("setUp", "setup_method")
 """Methods that frameworks call before each test."""
 
@@ -31,6 +33,8 @@ class EntryCalls:
     """Calls of the functions that a program begins with."""
 
     entry: EntryPoint
+    own_names: Collection[str]
+    """The names that the file binds."""
     run: Callable[..., object]
     """Calls a function with arguments."""
     read: Callable[[str], str]
@@ -56,7 +60,7 @@ class EntryCalls:
         if rest and isinstance(target, type):
             of_list = not hasattr(target, rest[0])
             if of_list:
-                made = _made_of(target, rest[0])
+                made = _made_of(target, rest[0], self.own_names)
                 if turn >= len(made):
                     return
                 rest = [made[turn]]
@@ -66,7 +70,7 @@ class EntryCalls:
                     self.run(set_up)
         for part in rest:
             target = getattr(target, part)
-        if turn and not of_list and turn >= _cases(target):
+        if turn and not of_list and turn >= _cases(target, self.own_names):
             return
         arguments = {} if of_list else self._arguments(target, names, turn=turn)
         self.run(target, **arguments)
@@ -79,7 +83,7 @@ class EntryCalls:
         turn: int = 0,
     ) -> dict[str, object]:
         """Return the arguments of a main function or a test, by its parameters; of fixtures too."""
-        given = dict(_parametrized(function, turn))
+        given = dict(_parametrized(function, turn, self.own_names))
         try:
             # Those that a wrapper gives the function are not its own.
             parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
@@ -119,24 +123,48 @@ def _instance(kind: type, method: str) -> object:
         return object.__new__(kind)
 
 
-def _made_of(kind: type, name: str) -> list[str]:
+def _made_of(kind: type, name: str, wanted: Collection[str]) -> Sequence[str]:
     """Return some of the methods that `absl` and `chex` make of one with parameters, by name."""
-    made = []
+    made: dict[str, str] = {}
     for each, value in vars(kind).items():
         code = getattr(inspect.unwrap(value), "__code__", None) if callable(value) else None
         if code is not None and code.co_name == name:
-            made.append(each)
-    return made[:_TURNS]
+            made[each] = f"{each} {getattr(value, '__doc__', '')}"
+    return _telling([*made], [*made.values()], wanted)
 
 
-def _cases(function: object) -> int:
+def _telling(
+    every: Sequence[Case], texts: Sequence[str], wanted: Collection[str]
+) -> Sequence[Case]:
+    """Return the cases that are tried, at most `_TURNS`: of other names, or far from each other.
+
+    Args:
+        every: the cases.
+        texts: their parameters as text.
+        wanted: the names of functions that they may be about.
+    """
+    left = {at: {*re.findall(r"\w+", text)} & {*wanted} for at, text in enumerate(texts)}
+    chosen: list[int] = []
+    for turn in range(min(_TURNS, len(every))):
+        best = max(left, key=lambda at: len(left[at]))
+        if not left[best]:
+            best = min(left, key=lambda at: abs(at - turn * len(every) // _TURNS))
+        found = left.pop(best)
+        left = {at: names - found for at, names in left.items()}
+        chosen.append(best)
+    return [every[at] for at in chosen]
+
+
+def _cases(function: object, wanted: Collection[str]) -> int:
     """Return how many cases of `pytest.mark.parametrize` a function is called with."""
-    return max((len(values) for _, values in _marks(function)), default=1)
+    return max((len(values) for _, values in _marks(function, wanted)), default=1)
 
 
-def _parametrized(function: object, turn: int) -> Iterator[tuple[str, object]]:
+def _parametrized(
+    function: object, turn: int, wanted: Collection[str]
+) -> Iterator[tuple[str, object]]:
     """Yield the values of `pytest.mark.parametrize` in a turn."""
-    for names, values in _marks(function):
+    for names, values in _marks(function, wanted):
         value = values[turn % len(values)]
         is_set = type(value).__name__ == "ParameterSet"  # what `pytest.param` returns
         case = getattr(value, "values", ()) if is_set else value if len(names) > 1 else [value]
@@ -144,14 +172,17 @@ def _parametrized(function: object, turn: int) -> Iterator[tuple[str, object]]:
             yield from zip(names, case, strict=False)
 
 
-def _marks(function: object) -> Iterator[tuple[list[str], Sequence[object]]]:
-    """Yield the names and the first cases of each `pytest.mark.parametrize`."""
+def _marks(
+    function: object, wanted: Collection[str]
+) -> Iterator[tuple[list[str], Sequence[object]]]:
+    """Yield the names and the cases that are tried of each `pytest.mark.parametrize`."""
     for mark in getattr(function, "pytestmark", ()):
         if getattr(mark, "name", "") == "parametrize" and len(getattr(mark, "args", ())) > 1:
             names, values = mark.args[:2]
             listed = [n.strip() for n in names.split(",")] if isinstance(names, str) else [*names]
-            if first := [*itertools.islice(values, _TURNS)]:
-                yield listed, first
+            every = [*values]
+            if tried := _telling(every, [*map(repr, every)], wanted):
+                yield listed, tried
 
 
 def _fixture_of(value: object) -> Callable[..., object] | None:

@@ -168,7 +168,8 @@ class _Run:
     def __post_init__(self) -> None:
         self._modules, self._runtime = self._runs.modules, self._runs.runtime
         self._seen = self._executed or ExecutedStatements()
-        self._calls = EntryCalls(self._entry, self._runtime.call, self._read)
+        own_names = {name for chunk in self._request.chunks for name in chunk.binds}
+        self._calls = EntryCalls(self._entry, own_names, self._runtime.call, self._read)
         self._command_line = CommandLine(self._entry.file, self._read)
 
     def run(self, patience: float) -> DryRunResult:

@@ -29,6 +29,7 @@ from jaxsight.tracer.dry_runs.branches import (
     is_ours,
 )
 from jaxsight.tracer.dry_runs.captured import NotedCall
+from jaxsight.tracer.dry_runs.command_lines import starts
 from jaxsight.tracer.dry_runs.noted_calls import NotedCalls, call_traced, called_by, compiled_as
 from jaxsight.tracer.dry_runs.program_errors import met_unknown, program_error
 from jaxsight.tracer.dry_runs.values import loaders
@@ -199,6 +200,8 @@ class DryRuntime(Branches):
             self._watch_call(function, args, kwargs)
         if not self.is_active:
             return function(*args, **kwargs)
+        if started := [*starts(function, args)]:
+            return [self.call(each, **given) for each, given in started][-1]
         if is_unknown(function):
             frame = sys._getframe(1)
             # What the file's own statements hand on was traced before names were bound again.

@@ -23,6 +23,7 @@ from jaxsight.tracer.dry_runs.values.unknown import (
     Unknown,
     UnknownValueError,
     is_unknown,
+    numbers,
     of_type,
     typed,
 )
@@ -36,6 +37,9 @@ _OF_JAX = re.compile(r"jax(?:\._src)?\.(?:numpy|nn|lax|scipy|image|ops)\b")
 """Modules of JAX whose functions take arrays and return arrays."""
 _READERS = {"fromfile": 1, "frombuffer": 1, "memmap": 1, "loadtxt": 2, "genfromtxt": 2}
 """Functions of NumPy that read numbers, with the most axes of what they return."""
+_KEEPING = frozenset({"copy", "dropna", "drop_duplicates", "fillna", "sample", "reset_index"})
+"""Methods of pandas' frames that return frames with the same columns."""
+
 Tree = Value
 """Arrays or their types in tuples and dictionaries."""
 
@@ -48,6 +52,8 @@ def of_missing(function: Callable[..., object], args: _Args, kwargs: _Kwargs) ->
     *modules, name = placeholders.name_of(function)
     if modules[:1] == ["numpy"] and name in _READERS:
         return _read(name, args, kwargs)
+    if modules[:1] == ["pandas"] and name.startswith("read_"):
+        return PandasTable(None)
     # It may be a method of data, as in `project_data.images.reshape(-1, 784)`.
     return getattr(Unknown(), name)(*args, **kwargs) if name else Unknown()
 
@@ -95,6 +101,45 @@ def _read(name: str, args: _Args, kwargs: _Kwargs) -> object:
     return Unknown(PartialType(None, dtype, (2,) if kwargs.get("unpack") is True else (1, 2)))
 
 
+class PandasTable(Unknown):
+    """A table of pandas: its columns have one axis, its values two."""
+
+    __slots__ = ("_columns", "_whole")
+    _columns: int | None
+    _whole: Unknown
+
+    def __init__(self, columns: int | None, whole: Unknown | None = None) -> None:
+        """Create a table.
+
+        Args:
+            columns: their number, if it is known.
+            whole: another table with the same rows.
+        """
+        super().__init__()
+        # By `object`, as `Unknown` ignores values.
+        object.__setattr__(self, "_columns", columns)
+        object.__setattr__(self, "_whole", self if whole is None else whole)
+
+    def __getattr__(self, name: str) -> object:
+        if name in ("values", "iloc", "to_numpy"):
+            values = _of_shape(self._whole.axis_size(0), self._columns or self.axis_size(1))
+            return (lambda *_, **__: values) if name == "to_numpy" else values
+        if name in _KEEPING:
+            return lambda *_, **__: PandasTable(self._columns)
+        return super().__getattr__(name)
+
+    def __getitem__(self, key: object) -> object:
+        if isinstance(key, str):
+            return _of_shape(self._whole.axis_size(0))
+        if isinstance(key, list):
+            return PandasTable(len(key), self._whole)
+        return PandasTable(self._columns)
+
+
+def _of_shape(*shape: object) -> Unknown:
+    return Unknown(PartialType(numbers(shape), None, (len(shape),)))
+
+
 def _is_dtype(value: object) -> bool:
     return is_unknown(value) or isinstance(value, type) or hasattr(value, "dtype")
 
@@ -124,6 +169,8 @@ _BY_NAME = {
 def loader(function: object) -> Callable[..., object] | None:
     """Return what takes the place of a loader of data sets, installed or missing; else `None`."""
     *modules, name = placeholders.name_of(function)
+    if name == "load_data" and "keras" in modules:
+        return functools.partial(_arrays, modules[-1])
     return _OF_TENSORFLOW.get(name) if modules[:1] == ["tensorflow_datasets"] else None
 
 
@@ -243,6 +290,17 @@ def _load(
 def _of(name: object) -> _Known | None:
     first = name.partition(":")[0].partition("/")[0] if isinstance(name, str) else ""
     return _BY_NAME.get(first)
+
+
+def _arrays(name: str, *args: object, **kwargs: object) -> object:
+    """Return Keras' `load_data` of a data set: pictures without their only channel, and labels."""
+    known = _BY_NAME.get(name)
+    if known is None:
+        return Unknown()
+    shape = known.shape[:2] if known.shape[2] == 1 else known.shape
+    label = (1,) if name.startswith("cifar") else ()
+    shapes = [((size, *shape), (size, *label)) for _, size in known.splits]
+    return tuple((jnp.zeros(x, jnp.uint8), jnp.zeros(y, jnp.uint8)) for x, y in shapes)
 
 
 def _as_numpy(data: object) -> object:
