@@ -140,6 +140,8 @@ def _judged(
         return judged
     places = EquationRanges(view, {step.path: step.span for step in _steps(outlined.program.body)})
     compiled = result.compiled if isinstance(result, Figures) else None
+    lowered = result.lowered if result is not None else None
+    distribution = lowered.request.distribution if lowered is not None else None
     program_view = ProgramView(
         name=view.subject.name,
         program=outlined.program,
@@ -163,6 +165,7 @@ def _judged(
         is_staged=lambda name: traced_module(_statements_of(view.module)).is_staged(name),
         target=result.target if result is not None else target,
         compiled=compiled,
+        meshes=distribution.meshes if distribution is not None else (),
     )
     notes: tuple[str, ...] = ()
     if compiled is not None and compiled.devices > 1:

@@ -20,6 +20,7 @@ from jaxsight.rules.differences import (
     varying_cast,
 )
 from jaxsight.rules.error_table import ErrorTable, Matched
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted, short
 
@@ -77,6 +78,7 @@ def of_branches(error: Matched) -> Violation:
         message,
         help=help,
         notes=(*(more if others > 0 else ()), *_places(error.message, names), _WHY),
+        data=leaves[0].first + leaves[0].second if leaves else None,
     )
 
 
@@ -109,11 +111,16 @@ def _places(message: str, names: tuple[str, str]) -> Iterator[str]:
 
 def _literal(error: Matched) -> str:
     """Return the integer that a branch `lambda: 0` returns, as a float: `0.0`."""
-    for branch in error.arguments:
+    return next((f"{ast.unparse(number)}.0" for number in _integers(error.arguments)), "")
+
+
+def _integers(branches: list[ast.expr]) -> Iterator[ast.Constant]:
+    """Yield the integers that branches return which are nothing else."""
+    for branch in branches:
         match branch:
-            case ast.Lambda(body=ast.Constant(value=int(value))) if type(value) is int:
-                return f"{value}.0"
-    return ""
+            case ast.Lambda(body=ast.Constant(value=int() as value) as body):
+                if type(value) is int:
+                    yield body
 
 
 def _of_leaf(
@@ -172,3 +179,16 @@ Empty branch sequence
     `switch` has no branches
     help: pass a list of functions, of which the index chooses one
 """)
+
+
+# The fix: write a float where a branch returns an integer literal.
+
+
+@RULE.fixes("a float literal in a branch (unsafe)")
+def candidates(context: FixContext, types: str) -> Iterator[Candidate]:
+    """Yield the call with `0.0` for a branch `lambda: 0`, where the other returns a float."""
+    for call in context.find(ast.Call) if "float" in types else ():
+        for number in _integers(call.args):
+            text = f"{ast.unparse(number)}.0"
+            yield context.replaced(number, text, f"Return `{text}`", same=False)
+            return

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from jaxsight.rules.error_table import ErrorTable, Matched
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import keyword
@@ -98,6 +100,7 @@ def of_input(error: Matched) -> Violation:
         f"`{api}` differentiates {quoted(text)}, whose dtype is {dtype}",
         help=help,
         notes=(_NO_DERIVATIVE,),
+        data=position if literal else None,
     )
 
 
@@ -165,3 +168,15 @@ unexpected tree structure\.?\s+The argument to a VJP function|Tree structure of 
     help: pass one cotangent for each result in the same containers, `jnp.zeros_like(result)` for
         those that are not used
 """)
+
+
+# The fix: differentiate at a float in place of an integer.
+
+
+@RULE.fixes("a float where a derivative is taken (unsafe)")
+def candidates(context: FixContext, position: int) -> Iterator[Candidate]:
+    """Yield the call with a float in place of the integer."""
+    if isinstance(context.node, ast.Call):
+        integer = context.node.args[position]
+        text = f"{context.text(integer)}.0"
+        yield context.replaced(integer, text, "Differentiate at a float", same=False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxsight.targets.target import Target
     from jaxsight.text.parsing import FunctionNode
     from jaxsight.wire.chunks import Span
-    from jaxsight.wire.meshes import Chosen
+    from jaxsight.wire.meshes import Chosen, Mesh
     from jaxsight.wire.messages.compiling import Compiled, Folding
     from jaxsight.wire.messages.replies import Call
 
@@ -41,6 +41,8 @@ class ProgramView:
     target: Target | None = None
     """What it is compiled for, or the first target that is asked for."""
     compiled: Compiled | None = None
+    meshes: tuple[Mesh, ...] = ()
+    """The meshes that the compiled program names, without duplicates."""
     folding: Folding | None = None
     """How long that compiles with constant folding and without, where it was measured."""
     slow_seconds: float | None = None

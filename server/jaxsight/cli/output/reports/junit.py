@@ -22,7 +22,8 @@ def as_junit(reported: Sequence[Reported], examined: Sequence[ExaminedFile] = ()
     A function is one that passes, or is skipped if it was not examined.
     """
     root = ElementTree.Element("testsuites", name="jaxsight")
-    for path in dict.fromkeys(each.path for each in (*examined, *reported)):
+    paths = [*(file.path for file in examined), *(each.path for each in reported)]
+    for path in dict.fromkeys(paths):
         name = visible(Path(short_path(path)).as_posix())
         suite = ElementTree.SubElement(root, "testsuite", name=name, errors="0")
         for file in (each for each in examined if each.path == path):
