@@ -21,7 +21,7 @@ import jax
 
 from jaxsight.compiler.hlo import read
 from jaxsight.measuring.programs import profiled
-from jaxsight.tracer.calls.leaves import with_numbers
+from jaxsight_source.jaxprs.arguments import with_numbers
 from tools.device.cases import Case, cases
 
 RUNS = 5
