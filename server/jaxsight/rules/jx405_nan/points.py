@@ -245,8 +245,9 @@ class _Cone:
             if self.flow.of(step.results[0]) in reached and not is_flat(self.flow, step):
                 operands = list(map(self.flow.of, step.operands))
                 index = numbers[operands[0]]
-                is_chosen = step.primitive == "select_n" and index is not None
-                reached.update([operands[1 + int(index or 0)]] if is_chosen else operands)
+                if step.primitive == "select_n" and index is not None:
+                    operands = [operands[1 + min(int(index), len(operands) - 2)]]
+                reached.update(operands)
         return reached
 
     def _is_guarded(self, step: Step, numbers: Numbers) -> bool:

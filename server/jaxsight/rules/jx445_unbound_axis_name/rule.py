@@ -95,22 +95,13 @@ def _facts(tree: ast.Module, imports: tuple[tuple[str, str], ...]) -> Facts:
     return functions, frozenset(others), calls
 
 
-def _axis_nodes(node: ast.AST, imports: Mapping[str, str]) -> list[ast.Constant]:
-    """Return the literal name of the axis of a collective."""
-    if not isinstance(node, ast.Call):
-        return []
-    at = _AXIS_AT.get(full_name(dotted(node.func), imports))
-    match argument_of(node, at, "axis_name") if at is not None else None:
-        case ast.Constant(value=str()) as axis:
-            return [axis]
-        case _:
-            return []
-
-
 def _axes(tree: ast.AST, imports: Mapping[str, str]) -> Iterator[str]:
-    for node in ast.walk(tree):
-        for axis in _axis_nodes(node, imports):
-            yield str(axis.value)
+    """Yield the axes that collectives name by a literal."""
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        at = _AXIS_AT.get(full_name(dotted(call.func), imports))
+        match argument_of(call, at, "axis_name") if at is not None else None:
+            case ast.Constant(value=str(axis)):
+                yield axis
 
 
 def _violations(
