@@ -292,10 +292,6 @@ ROWS: tuple[Row, ...] = (
     # Uses in the body.
     (lambda c: c.is_annotated(ParameterKind.OBJECT) and c.uses.called, _annotated),
     (lambda c: c.uses.called, ParameterKind.OTHER),
-    (
-        lambda c: c.uses.choices and not c.uses.array,
-        lambda c: Inferred(ParameterKind.LITERAL, c.uses.choices[0]),
-    ),
     (lambda c: c.uses.random and not c.is_annotated(ParameterKind.INTEGER), ParameterKind.KEY),
     (lambda c: c.uses.shape_like and c.is_annotated(ParameterKind.INTEGER), ParameterKind.INTEGER),
     (lambda c: c.uses.shape_like and not c.uses.array, ParameterKind.OTHER),

@@ -10,10 +10,8 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Const,
     Dim,
-    Evidence,
     Items,
     Links,
-    Param,
     RankOf,
     Shape,
     ShapeOf,
@@ -48,11 +46,6 @@ def learn(links: Links, value: Callable[[ast.expr], Value], test: ast.expr, *, h
             value(test)
 
 
-def choose(evidence: Evidence, value: object) -> None:
-    if isinstance(value, str):
-        evidence.choices.append(repr(value))
-
-
 def equal(links: Links, one: Value, two: Value) -> None:
     match one, two:
         case (RankOf(shape), Const(int() as rank)) | (Const(int() as rank), RankOf(shape)):
@@ -70,8 +63,6 @@ def equal(links: Links, one: Value, two: Value) -> None:
             dim.unify(other)
         case (Size(dim), Const(int() as number)) | (Const(int() as number), Size(dim)):
             dim.unify(Dim(number=number))
-        case (Param(evidence), Const(value)):
-            choose(evidence, value)
 
 
 def at_least(one: Value, two: Value) -> None:
@@ -82,11 +73,6 @@ def at_least(one: Value, two: Value) -> None:
 
 def among(one: Value, two: Value) -> None:
     match one, two:
-        case Param(evidence), Items(values):
-            for value in values:
-                match value:
-                    case Const(str() as choice):
-                        evidence.choices.append(repr(choice))
         case Size(dim), Items((*_, Const(int() as number))):
             dim.unify(Dim(number=number))
         case RankOf(shape), Items((Const(int() as rank), *_)):
