@@ -257,16 +257,14 @@ SCALAR = re.compile(
 )
 
 
-Row = tuple[Callable[[Clues], object], ParameterKind | Inferred | Callable[[Clues], Inferred]]
+Row = tuple[Callable[[Clues], object], ParameterKind | Callable[[Clues], Inferred]]
 
 
 def kind_of(clues: Clues) -> Inferred:
     """Return what a parameter is."""
     for holds, kind in ROWS:
         if holds(clues):
-            if isinstance(kind, ParameterKind):
-                return Inferred(kind)
-            return kind if isinstance(kind, Inferred) else kind(clues)
+            return Inferred(kind) if isinstance(kind, ParameterKind) else kind(clues)
     return Inferred(ParameterKind.ARRAY)
 
 

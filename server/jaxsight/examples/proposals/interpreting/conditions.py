@@ -35,7 +35,8 @@ def learn(links: Links, value: Callable[[ast.expr], Value], test: ast.expr, *, h
                 case (ast.Eq(), True) | (ast.NotEq(), False):
                     equal(links, one, two)
                 case (ast.GtE(), True) | (ast.Lt(), False):
-                    at_least(one, two)
+                    if isinstance(one, RankOf) and isinstance(two, Const):
+                        one.shape.at_least(two.value if isinstance(two.value, int) else 0)
                 case (ast.In(), True) | (ast.NotIn(), False):
                     among(one, two)
         case ast.Compare(left=left, comparators=comparators) if holds:
@@ -63,12 +64,6 @@ def equal(links: Links, one: Value, two: Value) -> None:
             dim.unify(other)
         case (Size(dim), Const(int() as number)) | (Const(int() as number), Size(dim)):
             dim.unify(Dim(number=number))
-
-
-def at_least(one: Value, two: Value) -> None:
-    match one, two:
-        case RankOf(shape), Const(int() as rank):
-            shape.at_least(rank)
 
 
 def among(one: Value, two: Value) -> None:
