@@ -127,7 +127,7 @@ def convolve(x, mode):
         raise ValueError
     return jnp.convolve(x, x, mode=mode)
 """,
-        "x: f32[N, D]; mode: 'same'; where N=4, D=8; not told: x",
+        "x, mode: f32[N, D]; where N=4, D=8; not told: mode, x",
     ),
     "self": (
         """

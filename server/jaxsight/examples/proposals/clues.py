@@ -257,16 +257,14 @@ SCALAR = re.compile(
 )
 
 
-Row = tuple[Callable[[Clues], object], ParameterKind | Inferred | Callable[[Clues], Inferred]]
+Row = tuple[Callable[[Clues], object], ParameterKind | Callable[[Clues], Inferred]]
 
 
 def kind_of(clues: Clues) -> Inferred:
     """Return what a parameter is."""
     for holds, kind in ROWS:
         if holds(clues):
-            if isinstance(kind, ParameterKind):
-                return Inferred(kind)
-            return kind if isinstance(kind, Inferred) else kind(clues)
+            return Inferred(kind) if isinstance(kind, ParameterKind) else kind(clues)
     return Inferred(ParameterKind.ARRAY)
 
 
@@ -292,10 +290,6 @@ ROWS: tuple[Row, ...] = (
     # Uses in the body.
     (lambda c: c.is_annotated(ParameterKind.OBJECT) and c.uses.called, _annotated),
     (lambda c: c.uses.called, ParameterKind.OTHER),
-    (
-        lambda c: c.uses.choices and not c.uses.array,
-        lambda c: Inferred(ParameterKind.LITERAL, c.uses.choices[0]),
-    ),
     (lambda c: c.uses.random and not c.is_annotated(ParameterKind.INTEGER), ParameterKind.KEY),
     (lambda c: c.uses.shape_like and c.is_annotated(ParameterKind.INTEGER), ParameterKind.INTEGER),
     (lambda c: c.uses.shape_like and not c.uses.array, ParameterKind.OTHER),

@@ -10,10 +10,8 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     UNKNOWN,
     Const,
     Dim,
-    Evidence,
     Items,
     Links,
-    Param,
     RankOf,
     Shape,
     ShapeOf,
@@ -37,7 +35,8 @@ def learn(links: Links, value: Callable[[ast.expr], Value], test: ast.expr, *, h
                 case (ast.Eq(), True) | (ast.NotEq(), False):
                     equal(links, one, two)
                 case (ast.GtE(), True) | (ast.Lt(), False):
-                    at_least(one, two)
+                    if isinstance(one, RankOf) and isinstance(two, Const):
+                        one.shape.at_least(two.value if isinstance(two.value, int) else 0)
                 case (ast.In(), True) | (ast.NotIn(), False):
                     among(one, two)
         case ast.Compare(left=left, comparators=comparators) if holds:
@@ -46,11 +45,6 @@ def learn(links: Links, value: Callable[[ast.expr], Value], test: ast.expr, *, h
                 equal(links, first, value(right))
         case _:
             value(test)
-
-
-def choose(evidence: Evidence, value: object) -> None:
-    if isinstance(value, str):
-        evidence.choices.append(repr(value))
 
 
 def equal(links: Links, one: Value, two: Value) -> None:
@@ -70,23 +64,10 @@ def equal(links: Links, one: Value, two: Value) -> None:
             dim.unify(other)
         case (Size(dim), Const(int() as number)) | (Const(int() as number), Size(dim)):
             dim.unify(Dim(number=number))
-        case (Param(evidence), Const(value)):
-            choose(evidence, value)
-
-
-def at_least(one: Value, two: Value) -> None:
-    match one, two:
-        case RankOf(shape), Const(int() as rank):
-            shape.at_least(rank)
 
 
 def among(one: Value, two: Value) -> None:
     match one, two:
-        case Param(evidence), Items(values):
-            for value in values:
-                match value:
-                    case Const(str() as choice):
-                        evidence.choices.append(repr(choice))
         case Size(dim), Items((*_, Const(int() as number))):
             dim.unify(Dim(number=number))
         case RankOf(shape), Items((Const(int() as rank), *_)):

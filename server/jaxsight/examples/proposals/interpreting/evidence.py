@@ -158,8 +158,6 @@ class Evidence:
     shape_like: bool = False
     """It is the shape of an array."""
     called: bool = False
-    choices: list[str] = field(default_factory=list)
-    """Constants that it is compared with, as source."""
     keys: dict[str, Evidence] = field(default_factory=dict)
     """What is known of the items of a dict, by their keys as source."""
     tested: bool = False

@@ -109,8 +109,6 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
                 match self.evaluate(left), self.evaluate(right):
                     case RankOf(shape), Const(int() as rank):
                         shape.suggest(rank)
-                    case Param(evidence), Const(constant):
-                        conditions.choose(evidence, constant)
             case _:
                 return self.evaluate(node)
         return UNKNOWN
@@ -239,8 +237,6 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
                 conditions.among(value, other)
                 return UNKNOWN
             if isinstance(other, Const) and isinstance(other.value, str):
-                if isinstance(value, Param):
-                    conditions.choose(value.evidence, other.value)
                 return UNKNOWN
             value = uses.arithmetic(self.links, value, other)
         return value

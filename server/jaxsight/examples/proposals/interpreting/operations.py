@@ -33,7 +33,6 @@ from jaxsight.examples.proposals.interpreting.uses import (
     as_integer,
     as_shape,
     matmul,
-    of_same_rank,
     transposed,
 )
 from jaxsight.text.names import words
@@ -237,7 +236,7 @@ def _reduced(call: LibraryCall) -> Value:
     if not isinstance(keeps, Const) or dims is None:
         return Arr(Shape(), loose=True)
     if keeps.value:
-        return of_same_rank(shape)
+        return Arr(Shape.of([Dim() for _ in dims]), loose=True)
     removed = {number % len(dims) for number in axes} if dims else set()
     return Arr(Shape.of([dim for i, dim in enumerate(dims) if i not in removed]))
 

@@ -130,12 +130,6 @@ def item_of(value: Value) -> Value:
     return UNKNOWN
 
 
-def of_same_rank(shape: Shape) -> Arr:
-    """Return an array of the rank of another one, as far as that is known."""
-    dims = shape.dims
-    return Arr(Shape.of([Dim() for _ in dims]) if dims is not None else Shape(), loose=True)
-
-
 def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
     """Return the values of an assignment to several targets."""
     match value:
