@@ -10,6 +10,7 @@ compiler creates a temporary one, and removes it when it exits. If it is killed,
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 from functools import cache
@@ -40,8 +41,10 @@ def folder() -> str:
     for name, content in FILES.items():
         file = own / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-        file.chmod(0o700)
+        # A confined process may not change modes: a file has its own from the beginning.
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(content)
     return str(own)
 
 
