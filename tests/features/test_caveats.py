@@ -40,7 +40,8 @@ def test_a_hover_has_a_line_for_each_caveat() -> None:
 
 def test_no_caveats_have_no_words() -> None:
     assert caveats.markdown([]) == ""
-    assert caveats.comment_lines([], "jaxpr") == []
+    shown = VirtualText("f", "text\n")
+    assert caveats.commented(shown, "jaxpr") == shown
     assert caveats.record([]) == {"complete": True, "caveats": []}
 
 
@@ -50,7 +51,8 @@ def test_many_caveats_are_counted_after_the_third() -> None:
         *(f"* line {line}: {TRAIN}" for line in (1, 2, 3)),
         "* 2 more",
     ]
-    assert caveats.comment_lines(found, "lax")[3:] == ["# note: 2 more"]
+    shown = caveats.commented(VirtualText("f", "text\n", caveats=tuple(found)), "lax")
+    assert shown.text.splitlines()[3:] == ["# note: 2 more", "text"]
     record = caveats.record(found)["caveats"]
     assert isinstance(record, list)
     assert len(record) == 5, "programs get all of them"

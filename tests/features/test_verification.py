@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from jaxsight.features.findings.verification import Sliced, Verification, VerifiedImports, verify
+from jaxsight.projects.projects import Projects
 from jaxsight.queries.documents import Document
 from jaxsight.queries.traces.located_answer import Answer, View
 from jaxsight.queries.traces.query import Question, ask
@@ -74,7 +75,7 @@ def sliced(
     found = []
     for subject in document.subjects(ExampleSettings({}, {})):
         chosen = subject.examples.sets[0]
-        question = ask(document, subject, chosen, root="/project", environment="", patience=5.0)
+        question = ask(document, subject, chosen, Projects().of("/project/model.py"))
         assert isinstance(question, Question)
         chunks = document.module.chunks
         places = [chunk.first_line + 1 for chunk in chunks]

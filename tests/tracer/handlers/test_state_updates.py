@@ -236,6 +236,19 @@ def test_numbers_of_equinox_modules_stay_as_they_are() -> None:
     assert file.trace("f", drop="= eqx.nn.Dropout(0.5)", x="f32[3]").outputs == "f32[3]"
 
 
+def test_references_are_updates() -> None:
+    file = lab(
+        HEAD
+        + "class C:\n    def __init__(self): self.r = jax.new_ref(jnp.zeros(3))\n"
+        + "S = C()\n"
+        + "def f(w, k, x):\n    w[...] += x\n    S.r[...] = x\n    return x * k[...]\n"
+    )
+    made = "= jax.new_ref(jnp.zeros(3))"
+    traced = file.trace("f", w=made, k=made, x="f32[3]")
+    assert traced.updates == ("S.r", "w")
+    assert traced.outputs == "f32[3]"
+
+
 NNX = """\
 from flax import nnx
 class Model(nnx.Module):

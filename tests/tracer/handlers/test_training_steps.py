@@ -242,6 +242,7 @@ STEPS = [
         "step",
         {"w": "= jax.new_ref(jnp.ones((8, 4)))", "x": X, "y": Y},
         "jax.jit(step).lower(jax.new_ref(jnp.ones((8, 4))), x, y).compile()",
+        ("w",),
     ),
     Step(
         "a captured reference",
@@ -250,6 +251,7 @@ STEPS = [
         "step",
         {"x": X},
         "jax.jit(step).lower(x).compile()",
+        ("COUNT",),
     ),
     Step(
         "a class that updates itself",

@@ -17,15 +17,17 @@ from jaxsight.tracer.calls.inputs import Inputs
 from jaxsight.tracer.calls.parameters import named, parameter
 from jaxsight.tracer.calls.stateful_call import Outcome, StatefulCall, Updates, static_leaves
 from jaxsight.tracer.calls.user_function import UserFunction
-from jaxsight.tracer.compat import contexts
+from jaxsight.tracer.compat import contexts, in_place_updates
 from jaxsight.tracer.failures import UserError
 from jaxsight.tracer.states import nnx
 from jaxsight.tracer.states.watch import Change, Watch
 from jaxsight.wire.chunks import Chunk
 from jaxsight.wire.observations import Caveat
-from jaxsight_source.compat.staging import surroundings
+from jaxsight_source.compat.staging import open_jaxpr, surroundings
 
 Returned = TypeVar("Returned")
+
+_PARAMETER = re.compile(r"[.\[]")
 
 _UNBOUND = re.compile(r"\bunbound axis name: (\w+)")
 """`NameError` of JAX: `core.AxisEnv.axis_size` (jax/_src/core.py), 0.4.35 to 0.12."""
@@ -38,7 +40,7 @@ def traced(user_function: UserFunction, inputs: Inputs) -> tuple[Traced, Outcome
     if user_function.jitted or nnx.is_jitted(user_function.wrapper):
         return _traced_by_jit(user_function, inputs)
     call, stage = _with_state(user_function, inputs, _staged)
-    return stage, call.outcome
+    return stage, _with_refs(stage, call.outcome, user_function, inputs)
 
 
 def updating(user_function: UserFunction, inputs: Inputs) -> StatefulCall | None:
@@ -154,7 +156,29 @@ def _traced_by_jit(user_function: UserFunction, inputs: Inputs) -> tuple[Traced,
     updates.names = dict.fromkeys((*names, *updates.names))
     outcome = Outcome(program.structure, start=program.start, count=program.count)
     updates.note(outcome)
-    return program.stage, outcome
+    return program.stage, _with_refs(program.stage, outcome, user_function, inputs)
+
+
+def _with_refs(
+    stage: Traced, outcome: Outcome, user_function: UserFunction, inputs: Inputs
+) -> Outcome:
+    """Add the names of references that the program writes to its updates."""
+    places = list(in_place_updates.written_refs(stage.jaxpr))
+    if not places:
+        return outcome
+    opened = open_jaxpr(stage.jaxpr)
+    constants = getattr(stage.jaxpr, "consts", ())
+    watch = Watch(user_function.call, inputs.named)
+    argument_names = getattr(opened.debug_info, "arg_names", None) or ()
+    labels = []
+    for index in places:
+        if index < len(opened.constvars):
+            labels.append(watch.label(constants[index]) or "a captured reference")
+        else:
+            path = argument_names[index - len(opened.constvars)] if argument_names else None
+            labels.append(_PARAMETER.split(str(path or "an argument"), maxsplit=1)[0])
+    outcome.updates = tuple(dict.fromkeys((*outcome.updates, *labels)))
+    return outcome
 
 
 def with_axes(trace: Callable[[], Returned]) -> tuple[Returned, tuple[str, ...]]:

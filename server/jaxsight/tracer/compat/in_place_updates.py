@@ -3,6 +3,10 @@
 A function that assigns to `x[i]` was written for such arrays: run with them, it computes what its
 author meant. Holds for JAX 0.8 to 0.12. Private API used: `jax._src.array.ArrayImpl` with
 `_replace_with` and `_npy_value`, `jax._src.core.Tracer`, the class of `x.at`.
+
+References (`jax.new_ref`) are changed in place by JAX itself. Private API used: the `WriteEffect`
+and `AccumEffect` of `state.types`, and the input that they name: a variable (`input`), or before
+0.10 a position (`input_index`).
 """
 
 from __future__ import annotations
@@ -18,8 +22,10 @@ import numpy as np
 from jax._src import core
 from jax._src.array import ArrayImpl
 from jax._src.numpy.array_methods import _IndexUpdateHelper
+from jax._src.state import types
 
 from jaxsight.tracer.compat.replacing import replaced
+from jaxsight_source.compat.staging import open_jaxpr
 
 _MOST_VIEWS = 10_000
 """Views that are kept, each with its array; a function that makes more cannot be compared."""
@@ -139,3 +145,20 @@ def is_ref(value: object) -> bool:
     """Return whether a value is a reference to a concrete array."""
     kind = type(value)
     return issubclass(kind, jax.ref.Ref) and not issubclass(kind, jax.core.Tracer)
+
+
+def written_refs(jaxpr: object) -> Iterator[int]:
+    """Yield the positions of the references that a jaxpr writes to.
+
+    Positions count captured arrays first, then inputs.
+    """
+    opened = open_jaxpr(jaxpr)
+    variables: list[object] = [*opened.constvars, *opened.invars]
+    places = set()
+    for effect in opened.effects:
+        if isinstance(effect, types.WriteEffect | types.AccumEffect):
+            reference: object = getattr(effect, "input", None)
+            if reference is None:
+                reference = vars(effect)["input_index"]
+            places.add(reference if isinstance(reference, int) else variables.index(reference))
+    yield from sorted(places)

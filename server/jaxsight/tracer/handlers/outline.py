@@ -203,7 +203,10 @@ def _listed(constant: object) -> tuple[tuple[int, ...], tuple[float, ...]]:
 
 
 def _may_be_regular(constant: Any) -> bool:
-    """Return whether an array may be regular, from its first elements: most are not."""
+    """Return whether an array may be regular, from up to 64 of its first elements.
+
+    Most arrays are not, and need not be read completely.
+    """
     try:
         few = np.asarray(constant[:4] if constant.ndim == 1 else constant[:2])
     except (TypeError, ValueError, IndexError):
@@ -211,8 +214,9 @@ def _may_be_regular(constant: Any) -> bool:
     flat = few.reshape(-1)[:64]
     if flat.dtype.kind not in "biuf" or flat.size < 2:
         return False
-    steps = flat if few.ndim > 1 else np.diff(flat)
-    return len(np.unique(steps)) <= (max(4, few.shape[-1]) if few.ndim > 1 else 1)
+    if (flat == flat[0]).all() or few.ndim > 1:
+        return bool(len(np.unique(flat)) <= max(4, few.shape[-1]))
+    return bool(len(np.unique(np.diff(flat))) == 1)
 
 
 def _python(value: object) -> object:

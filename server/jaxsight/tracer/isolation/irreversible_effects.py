@@ -7,13 +7,14 @@ Such a request ends in `Spoilt`, and the server replaces the process and repeats
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from types import FrameType
 
@@ -55,6 +56,8 @@ class IrreversibleEffects:
         """Whether the file that began last was the first one to run."""
         self._registered: list[str] = []
         registrations.watch(self._entered)
+        self._register_codec = codecs.register
+        codecs.register = self._codec_registered
 
     def begin(self, file: str) -> None:
         """Start a file.
@@ -81,7 +84,7 @@ class IrreversibleEffects:
     def end(self, lost: Iterable[str]) -> None:
         """Record the end of the file's run.
 
-        `lost` has the effects that could not be undone.
+        `lost` has the effects that could not be undone, such as `lowered a resource limit`.
         """
         self._used = True
         # All threads, those that `threading` has not started included.
@@ -103,6 +106,12 @@ class IrreversibleEffects:
         """
         if not self._fresh and any(words in message for words in _REGISTERED_TWICE):
             raise Spoilt(f"{PurePath(self._file).name} registers a class again")
+
+    def _codec_registered(self, search: Callable[[str], codecs.CodecInfo | None]) -> None:
+        """Replace `codecs.register`, because registered functions cannot be listed."""
+        if code_origins.called_by_user(()):
+            self._registered.append("registered a codec")
+        self._register_codec(search)
 
     def _entered(self, kind: type) -> None:
         """Record a pytree registration by user code of a class of another module."""

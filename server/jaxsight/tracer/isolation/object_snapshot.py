@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from jaxsight.tracer.compat import registrations
 from jaxsight.tracer.isolation.mutable_contents import SLOTS
 
 _MOST_OBJECTS = 4000
@@ -71,6 +72,8 @@ class ObjectSnapshot:
             return value.__module__ in self._own
         if kind in _FOLLOWED or _is_iterator(kind):
             return True
+        if registrations.is_ruled(kind):
+            return True
         return _module_of(kind) in self._own
 
 
@@ -116,6 +119,8 @@ def contents_of(value: Any) -> State:
                 return state(value)
         if _is_iterator(kind):
             return tuple(_flat_state(value.__reduce__()))
+        if registrations.is_ruled(kind):
+            return (*_attributes(value), *registrations.rules_of(value))
         return tuple(_attributes(value))
     except Exception:  # noqa: BLE001 - an empty cell, or an iterator without `__reduce__`
         return (type(value),)

@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 from jaxsight.files.ownership import WRITABLE
 from jaxsight.text.names import words
@@ -99,6 +101,14 @@ def watch() -> None:
             raise RefusedError(PREFIX + what)
 
     sys.addaudithook(audit)
+    if sys.version_info < (3, 12):  # Python announces threads since then
+        start: Any = threading._start_new_thread  # type: ignore[attr-defined]
+
+        def announced(*arguments: object) -> object:
+            sys.audit("_thread.start_new_thread", *arguments)
+            return start(*arguments)
+
+        threading._start_new_thread = announced  # type: ignore[attr-defined]
 
 
 def forget() -> None:

@@ -123,6 +123,7 @@ class Watch:
         self._saved: list[_Saved] = []
         self._replaced: dict[tuple[int, object], object] = {}
         self._visited: dict[int, object] = {}
+        self._refs: dict[int, str] = {}
         self._waiting: deque[tuple[_Location, object]] = deque()
         self._waiting.extend((_Location(name), value) for name, value in arguments.items())
         self._waiting.append((_Location("", code=True), function))
@@ -169,12 +170,18 @@ class Watch:
                 if (id(saved.target), mutable_contents.identity(key)) not in changed:
                     yield saved.unchanged(key, value)
 
+    def label(self, value: object) -> str:
+        """Return the name of a reachable reference (`jax.new_ref`), empty if unknown."""
+        return self._refs.get(id(value), "")
+
     def _visit(self, location: _Location, value: Any) -> None:
         kind = type(value)
         if kind in _LEAVES or id(value) in self._visited or issubclass(kind, jax.core.Tracer):
             return
-        is_ref = in_place_updates.is_ref(value)
-        if is_ref or nnx.is_node(value) or issubclass(kind, ModuleType):
+        if in_place_updates.is_ref(value):
+            self._refs.setdefault(id(value), location.label)
+            return
+        if nnx.is_node(value) or issubclass(kind, ModuleType):
             return
         self._visited[id(value)] = value
         if kind is FunctionType:
