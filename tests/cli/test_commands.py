@@ -740,14 +740,6 @@ def test_kernels_are_compared(project: Path) -> None:
     assert "kernels 2 → 1 · launches 2 → 1 · temp 1 MiB → 0 B" in done.stdout
 
 
-def test_kernels_are_drawn_for_graphviz(project: Path) -> None:
-    (project / "fused.py").write_text(FUSED)
-    done = jaxsight("kernels", "fused.py:total", "-t", "cpu", "--dot", cwd=project)
-    assert done.stdout.startswith("digraph")
-    assert "k0 -> k1" in done.stdout
-    assert "1 MiB" in done.stdout
-
-
 def test_kernels_are_drawn_as_svg(project: Path) -> None:
     (project / "fused.py").write_text(FUSED)
     arguments = ("kernels", "fused.py:total", "-t", "cpu", "--svg")

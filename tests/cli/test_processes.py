@@ -49,7 +49,7 @@ ARGUMENTS = {
     "show": (DOUBLE,),
     "ask": (DOUBLE, "--json"),
     "sourcerize": (DOUBLE, "--sources"),
-    "kernels": (DOUBLE, "--dot"),
+    "kernels": (DOUBLE, "--svg"),
     "sweep": (DOUBLE, "B=1,2", "--csv"),
     "measure": (DOUBLE, "-t", "cuda:h100"),
     "record": (*PYTHON, "--", "python", "-c", "import model; print('ran'); raise SystemExit(4)"),

@@ -50,7 +50,6 @@ def test_it_prints_as_a_table_and_shows_in_notebooks() -> None:
     assert lines[-1] == "this machine's CPU, compiled on the device"
     shown = found._repr_html_()
     assert shown.count("<tr>") == 1 + found.kernel_count
-    assert found.dot().startswith("digraph")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the compilers are for Linux alone")

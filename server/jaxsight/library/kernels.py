@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jaxsight.drawing import kernel_picture
-from jaxsight.drawing.dot import dot
 from jaxsight.figures.figures import Figures, line_names
 from jaxsight.figures.program_notes import notes
 from jaxsight.figures.rows import table
@@ -220,10 +219,6 @@ class Kernels:
         return kernel_picture.svg(
             self.graph, figures.source, title=self.title, inputs=figures.inputs, width=width
         )
-
-    def dot(self) -> str:
-        """Return the graph in Graphviz DOT format."""
-        return dot(self.graph, self.figures.source)
 
     @property
     def title(self) -> str:

@@ -139,29 +139,6 @@ CASES = [
         "Generate `RANK` with `jnp.arange(4, 5004, dtype=jnp.int32)` (constants 19.5 KiB → 0 B)",
     ),
     case(
-        "JX203",
-        '''
-        def spectrum(x):
-            """
-            Example inputs:
-                x: f32[128, 256]
-            """
-            modes = jnp.fft.rfft(x)
-            modes = jnp.fft.fft(modes, axis=0)
-            return jnp.abs(modes) ** 2
-        ''',
-        '''
-        def spectrum(x):
-            """
-            Example inputs:
-                x: f32[128, 256]
-            """
-            modes = jnp.fft.rfftn(x, axes=(0, 1))
-            return jnp.abs(modes) ** 2
-        ''',
-        "Transform axes 0, 1 with one FFT (equations 8 → 4)",
-    ),
-    case(
         "JX209",
         '''
         def iterated(x, y):
@@ -589,8 +566,6 @@ ON_AN_H100 = {
     "JX103": "Put an `optimization_barrier` around `WINDOW` (memory traffic 12 MiB → 8.1 MiB, constants 4 MiB → 64 KiB on h100)",
     "JX201": "Write out `sum` over the axis of size 2 (kernels 2 → 1, temp 512 KiB → 0 B on h100)",
     "JX204": "Compute `i, j, weight` inside the loop (kernels 6 → 5, launches 43 → 42, temp 2 MiB → 513 B on h100)",
-    "JX205": "Recompute `row` at its last use (memory traffic 129 MiB → 65 MiB on h100)",
-    "JX206": "Serialize the iterations with an `optimization_barrier` (kernels 11 → 14, temp 4.1 MiB → 2.1 MiB, memory traffic 25.8 MiB → 30.8 MiB, ≈ time 30.4 µs → 37.2 µs on h100)",
     "JX207": "Unroll the loop (kernels 5 → 1, launches 10 → 1, temp 513 B → 0 B on h100)",
 }
 """What fixes the example on a code's page, and what that is good for."""

@@ -5,7 +5,7 @@ There are three kinds of text:
 * Messages (findings, tables, notes, errors). Hidden characters from the workspace are printed as
   escapes, both on a terminal and in a pipe; a pipe may end in the log of a CI runner, so text that
   the runner would execute as a command is escaped too.
-* Documents (`print_document`): source, a jaxpr, HLO, DOT, SVG. They are the requested result and
+* Documents (`print_document`): source, a jaxpr, HLO, SVG. They are the requested result and
   are written to files: in a pipe they are exact, on a terminal hidden characters are escapes.
 * JSON (`as_json`) has the exact values, written with escapes. `print_json` adds the version of its
   schema; formats that others define are documents.

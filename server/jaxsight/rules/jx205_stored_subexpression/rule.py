@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
 
-from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.program.work import is_cheap, steps_of
-from jaxsight.rules.rule import Proof, Rule, Violation
-from jaxsight.rules.text.expressions import reads_of
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import MIB, size, some
 from jaxsight.wire.kernel_graph import Kernel
 from jaxsight.wire.primitives import FUSED, SHAPED
@@ -88,46 +85,3 @@ def _is_shared(flow: Flow, step: Step, kernel: Kernel, readers: Sequence[Kernel]
         used |= inside
         is_read_later |= not inside or any(user.path in reader.equations for reader in readers)
     return is_read_later and (used or len(readers) > 1)
-
-
-# The fix: recompute a stored array at its last use, behind a barrier that defeats CSE.
-
-
-@RULE.fixes("the array recomputed behind `optimization_barrier`", Proof.FEWER)
-def candidates(context: FixContext) -> Iterator[Candidate]:
-    """Yield a copy of an array, computed at its last use.
-
-    The name has to be assigned once and computed from an `arange`; the copy starts at a zero that
-    XLA cannot see through.
-    """
-    node = context.node
-    function = context.function(node)
-    match node if isinstance(node, ast.Assign) else context.statement(node):
-        case ast.Assign(targets=[ast.Name(id=name)], value=value) if function is not None:
-            pass
-        case _:
-            return
-    counters = [
-        node
-        for node in ast.walk(value)
-        if isinstance(node, ast.Call) and context.called(node.func) == "jax.numpy.arange"
-    ]
-    uses = reads_of(name, function)
-    last = context.statement(uses[-1]) if len(uses) > 1 else None
-    if last is None or not counters:
-        return
-    zero, again = context.fresh("zero"), context.fresh(f"{name}_again")
-    source, part = context.text(value), context.text(counters[0])
-    copy = source.replace(part, f"({zero} + {part})", 1)
-    yield Candidate(
-        f"Recompute `{name}` at its last use",
-        (
-            *context.jax_import(),
-            context.before(
-                last,
-                f"{zero} = {context.lax}.optimization_barrier(0)\n"
-                f"{context.indent(last)}{again} = {copy}",
-            ),
-            context.replace(uses[-1], again),
-        ),
-    )

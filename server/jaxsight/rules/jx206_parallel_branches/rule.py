@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.flow import Flow
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import LAUNCHED, MOVED, TIME, Proof, Rule, Violation
-from jaxsight.text.names import read_in
+from jaxsight.rules.rule import Rule, Violation
 from jaxsight.text.units import MIB, size
 
 RULE = Rule(
@@ -106,54 +103,3 @@ def _in_turn(flow: Flow, paths: list[str]) -> bool:
             meetings.update(path for branch in met if len(branch) == 1 for path in branch)
         branches.update(dict.fromkeys(step.results, joined))
     return all(count <= 1 for count in meetings.values())
-
-
-# The fix: serialize independent iterations of a Python loop with a barrier.
-
-
-# Less memory at once, for kernels that run one after the other.
-@RULE.fixes(
-    "`optimization_barrier` at the end of the body of a Python loop",
-    Proof.SMALLER,
-    trades=frozenset({LAUNCHED, MOVED, TIME}),
-)
-def candidates(context: FixContext) -> Iterator[Candidate]:
-    """Yield `total, x = optimization_barrier((total, x))` at the end of the loop body.
-
-    The next iteration reads an `x` that depends on the total of this one.
-    """
-    loop = next((n for n in context.ancestors(context.node) if isinstance(n, ast.For)), None)
-    function = context.function(loop)
-    if loop is None or function is None or loop.orelse:
-        return
-    last = loop.body[-1]
-    if not context.is_alone(last):
-        return
-    totals: dict[str, None] = {}
-    for statement in loop.body:
-        match statement:  # `total = total + …`, `total += …`
-            case ast.Assign(targets=targets):
-                bound = targets
-            case ast.AugAssign(target=target):
-                bound = [target]
-            case _:
-                continue
-        names = [name.id for name in bound if isinstance(name, ast.Name)]
-        totals |= dict.fromkeys(name for name in names if name in read_in(statement))
-    parameters = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
-    read = dict.fromkeys(
-        node.id
-        for statement in loop.body
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name)
-        and node.id in parameters
-        and context.aval_of(node) is not None
-    )
-    if not totals or len(read) != 1:
-        return
-    all_names = ", ".join(totals | read)
-    line = f"{all_names} = {context.lax}.optimization_barrier(({all_names}))"
-    yield Candidate(
-        "Serialize the iterations with an `optimization_barrier`",
-        (*context.jax_import(), context.after(last, line)),
-    )

@@ -1,5 +1,7 @@
 """JX218: a complex FFT of real numbers computes each frequency twice."""
 
+# Longer than most rules: the symmetry of all that is multiplied between two transforms is followed.
+
 from __future__ import annotations
 
 import ast
@@ -8,13 +10,14 @@ from typing import Literal
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.flow import Flow
+from jaxsight.rules.program.loops import loop_of
 from jaxsight.rules.program.matrices import readers
 from jaxsight.rules.program.slices import reads
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.source.text import Edit, Range
 from jaxsight.wire.primitives import ELEMENTWISE, SHAPED
-from jaxsight.wire.program import Step
+from jaxsight.wire.program import ProgramValue, Step
 
 RULE = Rule(__name__, "Complex FFT of real numbers.", severity="information")
 
@@ -83,33 +86,106 @@ def _is_half_read(flow: Flow, step: Step, length: int) -> bool:
     return bool(parts) and all(0 <= part.first <= part.last <= length // 2 for part in parts or ())
 
 
-_SYMMETRIC = (ELEMENTWISE - {"nextafter", "imag", "complex"}) | {
-    "add_any", "conj", "convert_element_type", "copy", "stop_gradient", "broadcast_in_dim",
-    "reshape", "squeeze", "expand_dims", "transpose",
-}  # fmt: skip
-"""Primitives whose result is the conjugate of itself at the opposite frequency, as the transform of
-real numbers is, where all operands are."""
-
-
 def _gives_real(view: ProgramView, step: Step) -> bool:
     """Return whether the result of an inverse transform is real, and read as such.
 
-    It is where the operand is computed from transforms of real numbers, and real numbers.
+    It is where the operand is a transform of real numbers, times factors that keep its symmetry.
     """
-    flow = view.flow
-    used = readers(flow, step.results[0], _TURNS | SHAPED)
+    used = readers(view.flow, step.results[0], _TURNS | SHAPED)
     if not used or any(reader.primitive != "real" for reader in used):
         return False
-    sources = flow.sources(step.operands[0], _SYMMETRIC) or set()
-    transforms = {number for number in sources if _is_transform(flow, number)}
-    values = [flow.values[number] for number in sources - transforms]
-    are_real = all(v.elements == 1 and not v.dtype.startswith("complex") for v in values)
-    return bool(transforms) and are_real
+    symmetries = _Symmetries(view)
+    return symmetries.of(step.operands[0]) == 1 and symmetries.transforms > 0
 
 
-def _is_transform(flow: Flow, number: int) -> bool:
-    step = flow.producer(number)
-    return step is not None and step.primitive == "fft" and _is_of_real(flow, step)
+class _Symmetries:
+    """Find out how values at a frequency and at its opposite are related."""
+
+    def __init__(self, view: ProgramView) -> None:
+        self._view = view
+        self._known: dict[int, int] = {}
+        self._outer = {
+            inner: outer
+            for step in view.flow.steps.values()
+            if step.primitive == "scan" and (loop := loop_of(view.flow, step)) is not None
+            for inner, outer in loop.captured.items()
+        }
+        self.transforms = 0
+        """How many transforms of real numbers the values come from."""
+
+    def of(self, number: int) -> int:
+        """Return 1 for Hermitian symmetry, -1 for the same with another sign, 0 where unknown.
+
+        A transform of real numbers has Hermitian symmetry: each value is the conjugate of its
+        opposite.
+        """
+        number = self._view.flow.of(number)
+        while number in self._outer:
+            number = self._view.flow.of(self._outer[number])
+        if number not in self._known:
+            self._known[number] = 0 if len(self._known) > _MOST else self._found(number)
+        return self._known[number]
+
+    def _found(self, number: int) -> int:
+        flow = self._view.flow
+        step = flow.producer(number)
+        if step is None:
+            return _of_number(flow.values[number])
+        if self._view.called(step) == "fftfreq":
+            return -1
+        if step.primitive == "fft":
+            is_real = _is_of_real(flow, step)
+            self.transforms += is_real
+            return int(is_real)
+        if step.primitive not in _SYMMETRIC or not step.operands:
+            return 0
+        signs = [self.of(operand) for operand in step.operands]
+        if 0 in signs:
+            return 0
+        match step.primitive:
+            case "mul" | "div":
+                return signs[0] * signs[1]
+            case "integer_pow":
+                power = step.parameter("y")
+                return signs[0] ** abs(power) if isinstance(power, int) else 0
+            case "imag":
+                return -signs[0]
+            case "complex":
+                return signs[0] if signs[0] == -signs[1] else 0
+            case name if name in _EVEN:
+                return 1
+            case name if name in _ODD:
+                return signs[0] if len(set(signs)) == 1 else 0
+        return int(set(signs) == {1})
+
+
+_MOST = 200
+"""Values of a program that are looked at: those beyond them have no symmetry, more take long."""
+
+_EVEN = frozenset({"abs", "square", "cos", "cosh"})
+_ODD = frozenset(
+    {
+        "add", "add_any", "sub", "neg", "real", "conj", "sin", "tan", "sinh", "tanh", "asin",
+        "atan", "asinh", "erf", "cbrt", "convert_element_type", "copy", "stop_gradient",
+        "broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose",
+    }
+)  # fmt: skip
+"""Primitives whose result has the symmetry that all of their operands have."""
+_SYMMETRIC = _EVEN | _ODD | (ELEMENTWISE - {"nextafter"})
+"""Of those that are in neither set, results have it where all operands are like transforms."""
+
+
+def _of_number(value: ProgramValue) -> int:
+    """Return the symmetry of one number, the same for all frequencies."""
+    if value.elements != 1:
+        return 0
+    if not value.dtype.startswith("complex"):
+        return 1
+    try:
+        number = complex(value.said)
+    except ValueError:
+        return 0
+    return 1 if number.imag == 0 else -1 if number.real == 0 else 0
 
 
 # The fix: transform real numbers by `rfft`, and back by `irfft`.

@@ -1,6 +1,6 @@
 """JX330: shapes that do not fit an operation: broadcasts, products, reshapes, joins, axes."""
 
-# Longer than most rules: a table of 20 errors, of which nine need the shapes of the call.
+# Longer than most rules: a table of 36 errors, of which ten need the shapes of the call.
 
 from __future__ import annotations
 
@@ -310,6 +310,10 @@ def of_sizes(error: Matched) -> Violation:
 
 
 ERRORS.table(r"""
+dot_general requires lhs batch dimensions and rhs batch dimensions to have the same shape, got
+        (?P<left>\([\d, ]*\)) and (?P<right>\([\d, ]*\))
+    batch axes of the operands of {expression:q} differ: {left} and {right}
+    help: make the leading axes equal, or 1 for `jnp.matmul`
 axis (?P<axis>-?\d+) is out of bounds for array of dimension 0\b
     axis {axis} of {value}, whose array has no axis
     help: remove `axis=`: a scalar has no axis
@@ -327,24 +331,81 @@ shape argument of (?P<function>[\w.]+) must be a sequence, got (?P<size>\d+)
 (?:'float' object cannot be interpreted as an integer)
     {expression:q} gets a float where a size, a count or an axis is needed
     help: use integers: `//` divides without a remainder, `int(…)` converts a number
+can only specify one unknown axis size with a `-1` value, got (?P<wanted>\([-\d, ]*\))
+    shape {wanted} has several sizes of -1
+    help: write all sizes but one: -1 stands for the only unknown one
+\w+ shape must have every element be nonnegative, got (?P<wanted>\([-\d, ]*\))
+    shape {wanted} of {expression:q} has a negative size
+    help: use sizes of at least 0; -1 stands for a size only in `reshape`
+(?P<function>\w+): arrays must have the same number of dimensions, got \{(?P<ranks>[\d, ]+)\}
+    `lax.{function}` gets arrays of ranks {ranks}, and does not broadcast
+    help: use the operator or the function of `jnp`, which broadcast, or add axes with `[None]`
+select `which` must be scalar or have the same shape as cases, got `which` shape (?P<which>\([\d,
+        ]*\)) but case shape (?P<case>\([\d, ]*\))
+    `lax.select` gets a condition of shape {which} for cases of shape {case}
+    help: use `jnp.where`, which broadcasts, or add axes to the condition with `[:, None]`
 Incompatible types for matmul arguments: \w+\[(?P<left>[\d,]*)\] and \w+\[(?P<right>[\d,]*)\]
     product of shapes ({left}) and ({right}): batch or contracted axes differ
     help: multiply `(..., n, k)` by `(..., k, m)`: leading axes are equal or 1; for other axes use
         `jnp.einsum`
+matmul input operand (?P<which>\d) must have ndim at least 1, but it has ndim 0
+    operand {which} of {expression:q} is a scalar
+    help: multiply by a scalar with `*`: `@` needs at least one axis
 inconsistent size for core dimension '\w': (?P<one>\d+) vs (?P<other>\d+) on vectorized function .*?
         and signature=(?P<signature>'[^']*')
     axes of {expression:q} differ in size: {one} and {other}
     help: give axes of one letter one size: {signature}
+Argument to (?P<function>\w+) must have shape \[\.\.\., n, n\], got (?P<shape>\([\d, ]*\))
+    `{function}` needs square matrices, not shape {shape}
+    help: make the last two axes equal; for others use `jnp.linalg.lstsq` or `jnp.linalg.pinv`
 (?P<function>dynamic_update_slice) update must have the same rank as operand, got update shape
         (?P<update>\([\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))
     `{function}` writes shape {update} into an array of shape {shape}
     help: add the axes that are missing with `[None]`, or write `x.at[i].set(row)`
+(?:\w+ )?slice_sizes must be less than or equal to operand shape, got slice_sizes (?P<sizes>\([\d,
+        ]*\)) for operand shape (?P<shape>\([\d, ]*\))
+    slice of sizes {sizes} does not fit into shape {shape}
+    help: take at most the whole axis: pad the array, or make the size smaller
+(?P<function>dynamic_update_slice) update shape must be smaller than operand shape, got update shape
+        (?P<update>\([\d, ]*\)) for operand shape (?P<shape>\([\d, ]*\))
+    `{function}` writes shape {update} into an array of shape {shape}
+    help: write at most as much as the array has: slice the update, or allocate more
+Length of slice indices must match number of operand dimensions \((?P<count>\d+) vs (?P<shape>\([\d,
+        ]*\))\)
+    {count} start indices for an array of shape {shape}
+    help: give one index for each axis, or slice along one axis: `jax.lax.dynamic_slice_in_dim(x,
+        start, size, axis)`
+array split does not result in an equal division
+    {expression:q} has sections of different sizes
+    help: split into a number that divides the axis, pass the indices of the cuts, or use
+        `jnp.array_split`
+cannot select an axis to squeeze out which has size not equal to one, got shape=(?P<shape>\([\d,
+        ]*\)) and dimensions=(?P<axes>\([\d, ]*\))
+    {expression:q} removes axes {axes} of shape {shape}, which are not 1
+    help: squeeze axes of size 1; take an item of another with an index, or reduce it
+indices and arr must have the same number of dimensions; (?P<one>\d+) vs\. (?P<other>\d+)
+    `take_along_axis` gets indices of rank {one} for an array of rank {other}
+    help: add the axis with `indices[..., None]`: the result has the shape of the indices
+k argument to top_k must be no larger than size along axis; got k=(?P<k>\d+) with
+        shape=(?P<shape>\[[\d, ]*\])
+    `top_k` takes {k} of an axis that is shorter: {shape}
+    help: use `min(k, x.shape[axis])`
 Indexer must have integer or boolean type, got indexer with type (?P<type>\w+)
     {expression:q} indexes with {type}
     help: index with integers: `.astype(jnp.int32)`, or `//` in place of `/`
+JAX does not support string indexing; got idx=(?P<name>'[^']*')
+    {expression:q} indexes an array by a name
+    help: index by position; keep named arrays in a `dict` or a dataclass, which is a pytree
 (?:len\(\) of unsized object|iteration over a 0-d array)
     {expression:q} needs an axis, but its array is a scalar
     help: use `jnp.atleast_1d(x)`, or `x.size`; do not loop over a scalar
+jnp\.pad: pad_width with \w+=(?P<rank>\d+) has unsupported shape (?P<shape>\([\d, ]*\))
+    `pad_width` of shape {shape} for an array of rank {rank}
+    help: write one pair `(before, after)` for each axis
+transpose permutation isn't a permutation of operand dimensions, got permutation (?P<axes>\([-\d,
+        ]*\)) for operand shape (?P<shape>\([\d, ]*\))
+    axes {axes} of {expression:q} do not order the axes of shape {shape}
+    help: name each axis once, counted from 0, or swap two with `jnp.swapaxes`
 conv_general_dilated lhs feature dimension size divided by feature_group_count must equal the rhs
         input feature dimension size, but (?P<lhs>\d+) // (?P<groups>\d+) != (?P<rhs>\d+)
     convolution of {lhs} channels with a kernel for {rhs} ({groups} groups)

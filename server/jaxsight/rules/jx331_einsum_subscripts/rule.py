@@ -100,10 +100,16 @@ ERRORS.table(r"""
 Output character '?(?P<label>\w)'? did not appear in the input
     label `{label}` of the result is in no operand of {expression:q}
     help: use labels of the operands after `->`, or remove `{label}`
+Output character '?(?P<label>\w)'? appeared more than once in the output
+    label `{label}` is twice in the result of {expression:q}
+    help: take a diagonal with a repeated label in an operand, not in the result
 Number of einsum subscripts, (?P<terms>\d+), must be equal to the number of operands,
         (?P<operands>\d+)
     {expression:q} has subscripts for another number of operands ({terms}, not {operands})
     help: write one group of labels for each operand, with commas between them
+Character '?(?P<label>.)'? is not a valid symbol
+    {label:q} in the subscripts of {expression:q} is not a label
+    help: use letters, commas, `->` and `...`
 (?:Subscripts can only contain one '->'|Invalid Ellipses)
     subscripts of {expression:q} are not valid
     help: write labels of one letter, `...` for leading axes, and one `->` before the result

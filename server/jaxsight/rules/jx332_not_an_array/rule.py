@@ -1,6 +1,6 @@
 """JX332: a list, `None` or a string where JAX needs an array."""
 
-# Longer than most rules: a table of eight errors, of which four need the arguments of the call.
+# Longer than most rules: a table of eleven errors, of which six need the arguments of the call.
 
 from __future__ import annotations
 
@@ -120,6 +120,22 @@ def _of_tree(operator: str, types: list[str], names: list[str]) -> Violation | N
     )
 
 
+@ERRORS.explains(
+    r"Error interpreting argument to <function (?P<function>[\w.]+)[^\n]*? as an abstract array\. "
+    r"The problematic value is of type <class '(?P<type>[^']+)'>"
+)
+def of_library(error: Matched) -> Violation | None:
+    """Return what is said of an argument of JAX's own jitted functions, such as `jnp.sin`."""
+    root, _, name = error.called.partition(".")
+    if root not in ("jnp", "jax", "lax", "jsp") or name.rpartition(".")[2] != error["function"]:
+        return None
+    return Violation(
+        f"{error.quoted()} gets {described_type(error['type'])}, not an array",
+        help="pass an array or a number: `jnp.arange(n)` for a `range`, `jnp.array(items)` for a "
+        "list of numbers",
+    )
+
+
 @ERRORS.explains(r"Using a non-tuple sequence for multidimensional indexing is not allowed")
 def of_index(error: Matched) -> Violation:
     help, data = "index with an array, or with a tuple for several axes", None
@@ -157,6 +173,12 @@ setting an array element with a sequence\. The requested array has an inhomogene
     {expression:q} makes an array of rows of different lengths
     help: pad the rows to one length, and keep a mask of what is valid
     note: an array has one size along each axis
+object of type 'generator' has no len\(\)
+    {expression:q} gets a generator, not arrays
+    help: make it a list with brackets: `[… for … in …]`
+Value '(?P<value>[^\n]*?)' with dtype <U\d+ is not a valid JAX array type
+    {expression:q} makes an array of text
+    help: encode text as integers before; a seed is an integer
 (?:(?:Argument|Value) '[^\n]*?' (?:of|with) (?:type )?'?|Cannot interpret value of type )<class
         '(?P<type>[^']+)'>'? (?:is not a valid JAX|as an abstract array)
     {call} gets {given} where JAX needs an array

@@ -1,4 +1,4 @@
-"""JX333: operands of different dtypes where JAX does not promote them."""
+"""JX333: operands of different dtypes or ranks where JAX does not promote them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxsight.rules.error_table import ErrorTable, Matched
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import quoted, short
 
-RULE = Rule(__name__, "Operands of dtypes that JAX does not promote or accept.")
+RULE = Rule(__name__, "Operands of dtypes or ranks that JAX does not promote or accept.")
 
 _SMALL = "8-bit floats and 4-bit integers are never promoted"
 _STRICT = '`jax_numpy_dtype_promotion` is "strict" here: only Python numbers are promoted'
@@ -86,4 +86,31 @@ ERRORS.table(r"""
 \w+ does not accept dtype (?P<dtype>u?int\w*)(?: at position \d+)?\. Accepted dtypes
     {value} needs a float, not {dtype}
     help: convert it with `.astype(jnp.float32)`, or use the function of `jnp`, which does
+pad operand and padding_value must be same dtype: got (?P<first>\w+) and (?P<second>\w+)
+    `lax.pad` pads {first} with {second}
+    help: pass the padding value in the dtype of the array: `jnp.zeros((), x.dtype)`
+data type '(?P<name>[^']*)' not understood
+    {name:q} is not the name of a dtype
+    help: use a dtype such as `jnp.float32`, `jnp.bfloat16` or `jnp.int32`
 """)
+
+
+@ERRORS.explains(
+    r"Operands could not be broadcast together for \w+ on shapes (?P<shapes>[\d, ()]+?) and "
+    r"with the config option jax_numpy_rank_promotion='raise'"
+)
+def of_ranks(error: Matched) -> Violation:
+    found = re.findall(r"\([\d, ]*\)", error["shapes"])
+    ranks = [len(re.findall(r"\d+", shape)) for shape in found]
+    low = ranks.index(min(ranks))
+    named = [source for source, _ in error.arrays]
+    name = named[low] if len(named) == len(found) else "x"
+    axes = [*["None"] * (max(ranks) - ranks[low]), *["..."] * (ranks[low] > 0)]
+    return Violation(
+        f"{error.quoted('this operation')} needs more axes for shape {found[low]}",
+        help=f"write the axes: `{short(name)}[{', '.join(axes)}]`",
+        notes=(
+            f"the shapes are {' and '.join(found)}",
+            '`jax_numpy_rank_promotion` is "raise" here: operands need the same rank',
+        ),
+    )

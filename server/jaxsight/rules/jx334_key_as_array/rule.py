@@ -113,6 +113,9 @@ Cannot convert_element_type from key<\w+> to (?P<dtype>\w+)
     {expression:q} computes with PRNG keys
     help: {apart}
     note: {dtype_note}
+(?P<function>fold_in) accepts a scalar, but was given an array of ?shape (?P<shape>\([\d, ]*\))
+    `{function}` gets numbers of shape {shape}, but takes one
+    help: map over them: `jax.vmap(jax.random.fold_in, (None, 0))(key, numbers)`
 .*was called on traced array with shape key<\w+>\[
     {expression:q} converts a PRNG key to a NumPy array
     help: take its numbers with `jax.random.key_data(key)`
@@ -126,6 +129,10 @@ Cannot convert_element_type from key<\w+> to (?P<dtype>\w+)
     `{function}` gets a PRNG key as its seed
     help: use the key as it is, or derive another key: `jax.random.fold_in(key, i)` or
         `jax.random.split(key)`
+(?P<function>key|PRNGKey) accepts a scalar seed, but was given an array of ?shape (?P<shape>\([\d,
+        ]*\))
+    `{function}` gets seeds of shape {shape}, but takes one seed
+    help: make a key from an integer, or map: `jax.vmap(jax.random.key)(seeds)`
 """)
 
 

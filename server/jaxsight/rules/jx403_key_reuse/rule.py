@@ -5,7 +5,8 @@ Found in the traced program, for typed and for raw keys. JAX's own checker
 by its error. As there, drawing and splitting consume a key, and `fold_in` does not.
 """
 
-# Longer than most rules: keys are followed in programs, and in text in order and in loops.
+# Longer than most rules: keys are followed in programs, and in text in order, in loops and in
+# methods.
 
 from __future__ import annotations
 
@@ -30,6 +31,7 @@ from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import ModuleViolation, Rule, Violation
 from jaxsight.rules.text.expressions import reads_of
+from jaxsight.rules.text.jitted import jitted_module
 from jaxsight.rules.text.python_loops import InLoops
 from jaxsight.rules.text.scope_tree import scopes_of
 from jaxsight.rules.text.statements import Statement, imports_of, uses_jax
@@ -90,7 +92,11 @@ def find_untraced(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         if any(name in statement.text for name in names)
     ]
     found: dict[tuple[int, int, int], ModuleViolation] = {}
-    for each in chain(_IN_LOOPS(statements), _in_order(statements, drawing)):
+    for each in chain(
+        _IN_LOOPS(statements),
+        _in_order(statements, drawing),
+        _in_methods(statements, drawing),
+    ):
         node = each.violation.node
         found.setdefault((each.statement, node.lineno, node.col_offset), each)
     yield from found.values()
@@ -108,6 +114,22 @@ def _in_order(statements: Sequence[Statement], drawing: Sequence[int]) -> Iterat
     for number, statement in enumerate(statements):
         for node in statement.tree().body:
             yield from (ModuleViolation(number, violation) for violation in uses.read(node))
+
+
+def _in_methods(
+    statements: Sequence[Statement], drawing: Sequence[int]
+) -> Iterator[ModuleViolation]:
+    """Yield uses of attributes of objects that nothing in the module assigns again."""
+    traced, imports = jitted_module(statements).traced, imports_of(statements)
+    for number in drawing:
+        statement = statements[number]
+        if not statement.text.startswith("class "):
+            continue
+        others = [other.text for other in statements if other is not statement]
+        for violation in statement.read(untraced.in_methods, imports, traced):
+            assigned = re.compile(rf"\.{violation.data}\b[^=\n]*=[^=]")
+            if not any(map(assigned.search, others)):
+                yield ModuleViolation(number, violation)
 
 
 @RULE.finds_in_program

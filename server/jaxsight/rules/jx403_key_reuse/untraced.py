@@ -1,7 +1,7 @@
-"""Keys that code outside of traces uses again: in each iteration of a loop, or in order.
+"""Keys that code outside of traces uses again: in each iteration of a loop, or in each call.
 
 Found in the text: a call of `jax.random` in a Python loop with a variable, an attribute or an item
-that the loop leaves as it is, or after another call that used it.
+that the loop leaves as it is; and in a method with an attribute that no method replaces.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def is_assigned(node: ast.AST, path: str) -> bool:
     )
 
 
-# Keys that statements of a text use one after another.
+# Keys that statements of a text use one after another, also by another name or in a container.
 #
 # Found for functions that are not traced, or not yet: in statements of one block, which follow each
 # other whatever happens. What is assigned in between, or may be, is forgotten.
@@ -107,6 +107,8 @@ class Uses:
     scope: NameScope
     first: dict[str, ast.Call] = field(default_factory=dict)
     """By key: the call that used it first."""
+    same: dict[str, str] = field(default_factory=dict)
+    """Names and items that are another one: `keys[0]` of `keys = [key, key]`."""
 
     def read(self, statement: ast.stmt) -> Iterator[NodeViolation]:
         """Yield the second uses of keys in a statement, and follow what it assigns."""
@@ -120,7 +122,7 @@ class Uses:
             used = use_of(self.scope, call)
             if used is None:
                 continue
-            before = self.first.setdefault(used[1], call)
+            before = self.first.setdefault(self.same.get(used[1], used[1]), call)
             if before is not call:
                 yield from _again(self.scope, before, call)
         changed = handed(self.scope, statement)
@@ -128,14 +130,35 @@ class Uses:
             set(bound_in(statement)),
             lambda path, root: path != root and (root in changed or is_assigned(statement, path)),
         )
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                for item, part in _parts(name, value):
+                    if (path := path_of(part)) and root_of(path) != name:
+                        self.same[item] = self.same.get(path, path)
 
     def _forget(
         self, names: set[str], also: Callable[[str, str], bool] = lambda path, root: False
     ) -> None:
         """Forget the keys of variables that are bound anew, and others by path and variable."""
-        for path in [*self.first]:
+        for path in [*self.first, *self.same, *self.same.values()]:
             if (root := root_of(path)) in names or also(path, root):
-                del self.first[path]
+                self.first.pop(path, None)
+                self.same = {
+                    item: key for item, key in self.same.items() if path not in (item, key)
+                }
+
+
+def _parts(name: str, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """Yield a name with its value, or the items of a list, a tuple or a dict with theirs."""
+    match value:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            yield from ((f"{name}[{at}]", part) for at, part in enumerate(parts))
+        case ast.Dict(keys=keys, values=parts):
+            for key, part in zip(keys, parts, strict=True):
+                if isinstance(key, ast.Constant):
+                    yield f"{name}[{key.value!r}]", part
+        case _:
+            yield name, value
 
 
 _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
@@ -192,6 +215,13 @@ def reused_in_loop(splits: bool) -> str:
     return "PRNG key reused in every iteration of a loop: all draw the same numbers"
 
 
+_ONCE = re.compile(
+    r"_*(init|initialize|setup|set_up|setUp|build|create|make|prepare|load|reset|test|main|new|"
+    r"post_init)(_|$)"
+)
+"""Names of functions that are called once for an object."""
+
+
 def in_loop(scope: NameScope, loop: PythonLoop, __: JittedCalls) -> Iterator[NodeViolation]:
     """Yield uses of a key that a loop leaves as it is."""
     if loop.count is not None and loop.count < 2:
@@ -214,3 +244,62 @@ def in_loop(scope: NameScope, loop: PythonLoop, __: JittedCalls) -> Iterator[Nod
             help=f"replace it in each iteration: `{path}, subkey = jax.random.split({path})`",
             notes=(f"the loop does not change {quoted(path)}",),
         )
+
+
+def in_methods(
+    tree: ast.Module, imports: Imports, traced: frozenset[str]
+) -> tuple[NodeViolation, ...]:
+    """Return uses of an attribute that only `__init__` assigns, in other methods.
+
+    Their data are the attribute, which something else in the module may assign.
+    """
+    return tuple(
+        violation
+        for scope in scopes_of(tree, dict(imports))
+        if scope.itself and scope.name not in traced
+        for violation in _in_method(scope, tree)
+    )
+
+
+def _in_method(scope: NameScope, tree: ast.Module) -> Iterator[NodeViolation]:
+    """Yield uses of an attribute that only `__init__` assigns, in other methods."""
+    own, owner = scope.name.rpartition(".")[2], scope.owner.rpartition(".")[2]
+    classes = (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef))
+    class_ = next((each for each in classes if each.name == owner), None)
+    if _ONCE.match(own) or class_ is None or class_.bases or class_.decorator_list:
+        return
+    for node, _ in scope.nodes:
+        used = use_of(scope, node)
+        if used is None or not isinstance(node, ast.Call):
+            continue
+        function, path = used
+        first, _, attribute = path.partition(".")
+        if first != scope.itself or not attribute.isidentifier():
+            continue
+        if set(_stores(class_, attribute)) != {"__init__"}:
+            continue
+        what = "gives the same keys" if function == "split" else "draws the same numbers"
+        yield NodeViolation(
+            ast.copy_location(ast.Constant(None), node),
+            f"PRNG key {quoted(path, most=24)} is never replaced: each call {what}",
+            help=f"replace it in the method: `{path}, subkey = jax.random.split({path})`",
+            notes=(f"only `__init__` assigns it, and {quoted(own)} may be called many times",),
+            data=attribute,
+            severity="warning",
+        )
+
+
+_SETTERS = ("setattr", "object.__setattr__")
+
+
+def _stores(class_: ast.ClassDef, attribute: str) -> Iterator[str]:
+    """Yield the methods that assign an attribute of `self`, or that something is done with."""
+    for method in class_.body:
+        if not isinstance(method, FunctionNode):
+            continue
+        for node in ast.walk(method):
+            match node:
+                case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()) if name == attribute:
+                    yield method.name
+                case ast.Call(func=called) if dotted(called) in _SETTERS:
+                    yield "setattr"

@@ -22,6 +22,7 @@ from jaxsight.rules.text.statements import Statement, written
 from jaxsight.rules.text.traced import TracedFunction, TracedModule, is_plain, traced_events
 from jaxsight.rules.text.transformations import STAGED
 from jaxsight.rules.wording import fitting, quoted
+from jaxsight.text.names import with_defaults
 
 RULE = Rule(
     __name__,
@@ -121,6 +122,13 @@ def look(scope: NameScope, node: ast.AST) -> Iterator[Event]:
             elif local is None:
                 name = _shared(scope, container)
                 yield Event(node, sources, replace(escape, container=name))
+        case ast.Call(
+            func=ast.Name(id="setattr"), args=[target, ast.Constant(value=str(attr)), value]
+        ):
+            escape = _escape(scope, target, "attribute", written(value))
+            if escape is not None and (sources := scope.sources(value)):
+                attribute = f"{escape.target}.{attr}"
+                yield Event(node, sources, replace(escape, target=attribute))
 
 
 def _assigned(scope: NameScope, target: ast.expr, value: ast.expr) -> Iterator[Event]:
@@ -172,7 +180,11 @@ def _escape(scope: NameScope, base: ast.expr, kind: Kept, value: str) -> Escape 
         return None
     holder = scope.holder(root.id)
     if holder is scope and root.id != scope.itself:
-        return None
+        # A default value is made once, with the function.
+        default = _default(scope, root.id)
+        if kind != "container" or default is None or not is_container(scope, default):
+            return None
+        return Escape(written(base), kind, root.id, "", value)
     if holder.node is None and root.id in scope.imports and kind != "attribute":
         return None
     creation = holder.aliases.get(root.id)
@@ -181,12 +193,18 @@ def _escape(scope: NameScope, base: ast.expr, kind: Kept, value: str) -> Escape 
     return Escape(written(base), kind, root.id, holder.name, value)
 
 
+def _default(scope: NameScope, name: str) -> ast.expr | None:
+    """Return the default value of a parameter."""
+    pairs = with_defaults(scope.node.args) if scope.node is not None else ()
+    return next((default for parameter, default in pairs if parameter.arg == name), None)
+
+
 def _local(scope: NameScope, base: ast.expr) -> bool | None:
     """Whether a name of a function is a container; `None` for what other statements bind."""
     base = base.value if isinstance(base, ast.Subscript) else base
     if not isinstance(base, ast.Name) or (holder := scope.holder(base.id)).node is None:
         return None
-    creation = holder.aliases.get(base.id)
+    creation = holder.aliases.get(base.id) or _default(holder, base.id)
     return creation is not None and is_container(scope, creation)
 
 

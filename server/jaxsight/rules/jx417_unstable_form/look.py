@@ -37,6 +37,7 @@ LIMITS: Mapping[str, Mapping[str, float]] = {
         "one": -math.log(half),  # a sigmoid is 1 above
         "tanh": -math.log(half) / 2 + math.log(2),  # `tanh` is 1 above
         "cosh": inf + math.log(2),  # `cosh` overflows above
+        "cos": math.sqrt(2 * half),  # `cos` is 1 below
     }
     for name, (inf, zero, half) in _FLOATS.items()
 }

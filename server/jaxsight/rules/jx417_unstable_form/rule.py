@@ -1,12 +1,13 @@
 """JX417: an expression that overflows, underflows or cancels has a stable equivalent."""
 
-# Longer than most rules: a table of thirty forms, with the guards of those that may be meant.
+# Longer than most rules: a table of forty forms, with the guards of those that may be meant.
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.jx417_unstable_form.look import DENSITIES, LIMITS, Look, words_of
@@ -15,7 +16,7 @@ from jaxsight.rules.patterns.syntax import SyntaxPatterns
 from jaxsight.rules.program.bounds import ValueBounds
 from jaxsight.rules.program.guards import has_rule, is_in_branch, is_written
 from jaxsight.rules.program.view import ProgramView
-from jaxsight.rules.rule import Rule, Violation
+from jaxsight.rules.rule import Rule, SeverityName, Violation
 from jaxsight.rules.wording import quoted
 
 # The unstable forms: how each is written, what to write instead, and where it goes wrong.
@@ -53,6 +54,7 @@ class Unstable:
     trouble: Instability
     weights: bool = False
     """Whether a note says how `logsumexp` takes weights."""
+    severity: SeverityName | Literal[""] = ""
     covers: bool = True
     """Whether forms inside of this one are not reported too."""
     differs: bool = False
@@ -95,19 +97,32 @@ def _above_one(written: str) -> Instability:
     )
 
 
-_SIGNED = frozenset({"max", "clamp", "abs"})
-"""What those do with a difference who cancel on purpose."""
+def _cancels(written: str, where: str, note: str = "") -> Instability:
+    signed = frozenset({"max", "clamp", "abs"})  # for those who cancel on purpose
+    return Instability(
+        f"`{written}` cancels where {where}", note, lambda look: not look.is_read_by(signed)
+    )
+
+
 _EXCEEDS, _BELOW = "where an exponent exceeds", "where all exponents are below"
 _SUM = f"log-sum-exp overflows {_EXCEEDS}", f"log-sum-exp is -inf {_BELOW}", "the sum"
-_LOG_SUM, _LOG_SUM_WITH_1 = (replace(_wild(*said), more=Look.factor) for said in (_SUM, _SUM[:1]))
+_LOG_SUM, _LOG_SUM_WITH_1, _LOG_CUMSUM = (
+    replace(_wild(*said), more=Look.factor)
+    for said in (_SUM, _SUM[:1], (f"cumulative {_SUM[0]}", f"cumulative {_SUM[1]}", "the sum"))
+)
 _SHARE = _wild(
     f"logarithm of a share of exponentials is NaN {_EXCEEDS}",
     "logarithm of a share of exponentials is not finite where an exponent is below",
     "the share",
 )
-_SOFTMAX, _OF_2 = (
+_SOFTMAX, _QUOTIENT, _SHARE_OF_2, _OF_2 = (
     _wild(f"{form} is NaN {_EXCEEDS}", f"{form} is NaN {_BELOW}", "the denominator")
-    for form in ("softmax without max subtraction", "`exp(a) / exp(b)`")
+    for form in (
+        "softmax without max subtraction",
+        "quotient of exponentials",
+        "`exp(a) / (exp(a) + exp(b))`",
+        "`exp(a) / exp(b)`",
+    )
 )
 _LOG_SOFTMAX = Instability(
     "logarithm of a softmax is -inf where a probability underflows to 0",
@@ -157,6 +172,12 @@ FORMS = (
     ),
     Unstable("log(1 - cdf(*x))", "{cdf}logsf({x})", _underflow("1 - cdf")),
     Unstable("log(sum(X))", "jax.nn.logsumexp({x}{axes})", _LOG_SUM, weights=True),
+    Unstable("log(cumsum(X))", "use `jax.lax.cumlogsumexp({x})`", _LOG_CUMSUM),
+    Unstable(
+        "log(dot(X, w)) | log(dot(w, X))",
+        "use `jax.nn.logsumexp` over the contracted axis of `{x} + log(weights)`",
+        _LOG_SUM,
+    ),
     Unstable(
         "log(cosh(x))",
         "use `jnp.logaddexp({x}, {-x}) - jnp.log(2.0)`",
@@ -206,14 +227,17 @@ FORMS = (
         "use `jnp.sum(one_hot * jax.nn.log_softmax({logits}), axis=-1)`",
         replace(_LOG_SOFTMAX, may_occur=lambda look: look.is_mask("mask")),
     ),
-    Unstable(
-        "log(prod(*x))",
-        "use `jnp.sum(jnp.log({x}))`",
-        Instability(
-            "product of {factors:,} factors overflows or underflows before its logarithm",
-            "{factors:,} factors of 0.1 are 1e-{factors}; {float} is 0 below {least:.0e}",
-            lambda look: look.factors >= _FEW and not look.is_whole(),
-        ),
+    *(
+        Unstable(
+            f"log({product}(*x))",
+            f"use `jnp.{total}(jnp.log({{x}}))`",
+            Instability(
+                "product of {factors:,} factors overflows or underflows before its logarithm",
+                "{factors:,} factors of 0.1 are 1e-{factors}; {float} is 0 below {least:.0e}",
+                lambda look: look.factors >= _FEW and not look.is_whole(),
+            ),
+        )
+        for product, total in (("prod", "sum"), ("cumprod", "cumsum"))
     ),
     Unstable(
         "log(det(*a))",
@@ -250,21 +274,53 @@ FORMS = (
         ),
     ),
     Unstable(
+        "1 - cos(x)",
+        "use `2 * jnp.sin({(x)} / 2) ** 2`",
+        Instability(
+            "`1 - cos(x)` loses digits for small `|x|`, and is 0 below {cos:.0e}",
+            "in {float}, `cos(x)` is 1 for `x` below {cos:.0e}",
+            _is_small,
+        ),
+        severity="information",
+    ),
+    Unstable(
+        "1 - cdf(*x)",
+        "use `{cdf}sf({x})`",
+        Instability(
+            "`1 - cdf(x)` loses digits in the upper tail",
+            _LOST,
+            lambda look: look.module("cdf").endswith("norm."),
+        ),
+    ),
+    Unstable(
         "mean(x ** 2) - mean(x) ** 2",
         "jnp.var({x}{axes})",
-        Instability(
-            "`E[x²] - E[x]²` cancels where the mean is large compared with the spread",
+        _cancels(
+            "E[x²] - E[x]²",
+            "the mean is large compared with the spread",
             "in {float}, it may even be negative, and its square root NaN",
-            lambda look: not look.is_read_by(_SIGNED),
         ),
+    ),
+    Unstable(
+        "mean(x * y) - mean(x) * mean(y)",
+        "use `jnp.mean((x - x_mean) * (y - y_mean))`",
+        _cancels("E[xy] - E[x]E[y]", "the means are large compared with the spreads"),
     ),
     Unstable("X / sum(X)", "jax.nn.softmax({x}{axis})", _SOFTMAX, differs=True),
     Unstable("exp(a) / exp(b)", "jnp.exp({a} - {(b)})", _OF_2, differs=True),
+    Unstable("(X - Y) / (X + Y)", "use `jnp.tanh({x})`", _QUOTIENT),
     Unstable(
         "X / (1 + X)",
         "jax.nn.sigmoid({x})",
         _wild(f"`exp(x) / (1 + exp(x))` is NaN {_EXCEEDS}"),
         differs=True,
+    ),
+    Unstable("A / (A + B)", "use `jax.nn.sigmoid({a} - {(b)})`", _SHARE_OF_2),
+    Unstable("A / (A + B + C + ...)", "use `jax.nn.softmax`", _SOFTMAX),
+    Unstable(
+        "A / (1 + A + B + ...)",
+        "use `jax.nn.softmax`",
+        _wild(f"softmax without max subtraction is NaN {_EXCEEDS}"),
     ),
 )
 
@@ -328,6 +384,7 @@ def find(view: ProgramView) -> Iterator[Violation]:
             look.step.path,
             help=look.filled(help) + trouble.more(look),
             notes=tuple(look.filled(each) for each in notes if each),
+            severity=form.severity,
         )
 
 

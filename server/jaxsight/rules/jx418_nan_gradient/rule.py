@@ -32,8 +32,10 @@ WRITTEN: dict[str, frozenset[str]] = {
     "sqrt": _POWERS | _NORMS | _STDS | {"sqrt"},
     "rsqrt": frozenset({"rsqrt"}),
     "pow": _POWERS | _NORMS,
+    "cbrt": frozenset({"cbrt"}),
     "acos": frozenset({"acos", "arccos"}),
     "asin": frozenset({"asin", "arcsin"}),
+    "acosh": frozenset({"acosh", "arccosh"}),
     "atan2": frozenset({"atan2", "arctan2"}),
 }
 """By primitive the functions that users write it with."""
@@ -94,6 +96,12 @@ class Differentiated:
         """Whether a power is between 0 and 1, and of what may be 0."""
         return 0 < self.exponent < 1 and self.is_free()
 
+    def has_exponent_0(self) -> bool:
+        """Whether a power has an array of floats as exponents, some of them 0, of what may be 0."""
+        flow = self.view.flow
+        exponents = flow.values[flow.stripped(self.step.operands[1])].numbers
+        return 0 in exponents and self.is_free()
+
     def is_selected(self, number: int) -> bool:
         """Whether a value comes from a selection by values, or has a constant added."""
         flow, varies = self.view.flow, self.known.varies
@@ -127,6 +135,15 @@ class Differentiated:
         """Whether `x` is clipped."""
         clip = self.view.flow.maker_of(self.found.values["x"])
         return clip is not None and clip.primitive in ("clamp", "min", "max")
+
+    def is_offset(self) -> bool:
+        """Whether `x` is selected by values, is above 1, or something and a number above 1."""
+        step = self.view.flow.maker_of(self.found.values["x"])
+        if step is not None and step.primitive == "add":
+            offsets = map(self.view.flow.literal, step.operands)
+            return any(offset is not None and offset > 1 for offset in offsets)
+        is_selected = step is not None and step.primitive == "select_n"
+        return is_selected or self.known.bounds(self.found.values["x"])[0] > 1
 
     def is_angle(self) -> bool:
         """Whether both arguments of `arctan2` may be 0, and are no sine and cosine."""
@@ -256,6 +273,19 @@ SINGULARITIES = (
         Differentiated.is_root,
     ),
     Singularity(
+        "pow(x, y)",
+        "gradient of `x ** y` is NaN where `x` and an element of `y` are 0",
+        "give integer exponents: `x ** y.astype(int)`; or replace `x` by 1 where `y` is 0",
+        ("the derivative is `y * x ** (y - 1)`, 0 times infinity",),
+        Differentiated.has_exponent_0,
+    ),
+    Singularity(
+        "cbrt(x)",
+        "gradient of `cbrt` is infinite at 0",
+        "keep the operand away from 0",
+        ("the derivative of `cbrt(x)` is `cbrt(x)**-2 / 3`",),
+    ),
+    Singularity(
         "acos(x) | asin(x)",
         "gradient of `{name}` is NaN where `clip` takes effect",
         _CLIP,
@@ -271,6 +301,13 @@ SINGULARITIES = (
         _CLIP,
         (_OF_AN_INVERSE,),
         Differentiated.reaches_1,
+    ),
+    Singularity(
+        "acosh(x)",
+        "gradient of `arccosh` is infinite where its argument is 1",
+        "keep the operand above 1: `jnp.arccosh(jnp.maximum(x, 1 + 1e-6))`",
+        ("the derivative of `arccosh(x)` is `1 / sqrt(x**2 - 1)`",),
+        lambda step: not step.is_offset(),
     ),
     Singularity(
         "atan2(y, x)",
@@ -324,8 +361,10 @@ _FACTORS: dict[str, tuple[bool, frozenset[str], frozenset[str]]] = {
     "sqrt": (True, _DIVISION, frozenset()),
     "rsqrt": (True, _DIVISION, frozenset()),
     "pow": (False, frozenset({"pow"}), frozenset()),
+    "cbrt": (True, frozenset({"integer_pow"}), frozenset()),
     "acos": _OF_INVERSE,
     "asin": _OF_INVERSE,
+    "acosh": _OF_INVERSE,
     "atan2": (False, _DIVISION, _SQUARES),
 }
 """By primitive where a program has the factor of its derivative, by JAX's rules in

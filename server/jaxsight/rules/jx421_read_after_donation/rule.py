@@ -67,7 +67,10 @@ def _violations(
         shown, donor = quoted(ast.unparse(node), most=30), quoted(dead.donor.name, most=30)
         call = quoted(ast.unparse(dead.call), most=60)
         note = f"{call} deletes the buffer of {quoted(dead.path)}, and reading it raises an error"
-        if read.is_twice:
+        if read.held:
+            message = f"{shown} holds {quoted(read.held, most=20)} twice, and {donor} donates it"
+            note = "a buffer cannot be donated twice in one call, which raises an error"
+        elif read.is_twice:
             donor = quoted(dead.donor.name, most=26)
             message = f"{shown} is passed twice to {donor}, which donates it"
             note = "a buffer that is donated cannot be read by the same call, which raises an error"
@@ -80,6 +83,8 @@ def _violations(
         yield NodeViolation(
             node,
             message,
-            help=f"use the result of the call, or donate a copy: `jnp.copy({dead.path})`",
+            help=f"let one of them be a copy: `jnp.copy({dead.path})`"
+            if read.held
+            else f"use the result of the call, or donate a copy: `jnp.copy({dead.path})`",
             notes=(note,),
         )

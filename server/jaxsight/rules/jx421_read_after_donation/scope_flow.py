@@ -7,7 +7,7 @@ branch alone is not certain afterwards, so it is forgotten.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -57,6 +57,8 @@ class DeadRead:
     is_holder: bool
     is_twice: bool = False
     """It is passed a second time in the call that donates it."""
+    held: str = ""
+    """What it holds twice, of itself."""
 
 
 class ScopeFlow(AbstractInterpreter[DonatedVariables, Tokens]):
@@ -69,8 +71,13 @@ class ScopeFlow(AbstractInterpreter[DonatedVariables, Tokens]):
         """Follow a scope; `donor_of` returns what a call of it donates to."""
         super().__init__(DonatedVariables())
         self._donor_of = donor_of
-        self._contents: dict[Token, Tokens] = {}
-        """What displays hold that have not been changed since they were made."""
+        self._elements: dict[Token, tuple[Tokens, ...]] = {}
+        """The values of the elements of tuples and lists."""
+        self._contents: dict[Token, tuple[tuple[Token, str], ...]] = {}
+        """What displays and objects hold that have not been changed since they were made: each
+        value as often as it is in there, with its variable."""
+        self._arrays: set[Token] = set()
+        """What functions of JAX returned."""
         self._silent = 0
         self.reads: list[DeadRead] = []
 
@@ -108,6 +115,9 @@ class ScopeFlow(AbstractInterpreter[DonatedVariables, Tokens]):
     def unpacked(
         self, value: Tokens, targets: Sequence[ast.expr], _source: ast.expr | None
     ) -> Sequence[Tokens]:
+        elements = self._elements.get(next(iter(value)), ()) if len(value) == 1 else ()
+        if len(elements) == len(targets):
+            return elements
         return [self._made(target) for target in targets]
 
     def assign(self, target: ast.expr, value: Tokens, _source: ast.expr | None) -> None:
@@ -135,23 +145,33 @@ class ScopeFlow(AbstractInterpreter[DonatedVariables, Tokens]):
             case ast.Compare(left=left, comparators=comparators, ops=ops):
                 if not any(isinstance(op, ast.Is | ast.IsNot) for op in ops):
                     self._joined_after([left, *comparators])
+            case ast.Tuple() | ast.List():
+                self._elements[node] = tuple(map(self.evaluate, node.elts))
             case _:
                 self.parts(node)
         return frozenset({ON_HOST}) if is_on_host(node) else self._made(node)
 
     def _made(self, node: ast.expr) -> Tokens:
         """Return the value that an expression makes, and note what it holds."""
-        state, inside = self.state, list[Tokens]()
+        state, inside = self.state, list[tuple[Tokens, str]]()
         state.dead.pop(node, None)
         state.holds.pop(node, None)
         self._contents.pop(node, None)
-        if isinstance(node, ast.Tuple | ast.List | ast.Dict | ast.Set):
-            paths = (path_of(unwrapped(part)) for part in leaves(node))
-            inside = [self._tokens(path) for path in paths if path]
-        if inside:
-            state.holds[node] = frozenset().union(*inside)
-            certain = (within for within in inside if len(within) == 1)
-            self._contents[node] = frozenset().union(*certain) - {ON_HOST}
+        is_display = not isinstance(node, ast.Call)
+        for part in _parts(node):
+            if held := path_of(unwrapped(part)):
+                inside.append((self._tokens(held), held))
+        if is_display and inside:
+            state.holds[node] = frozenset().union(*(tokens for tokens, _ in inside))
+        self._contents[node] = tuple(
+            (token, held)
+            for within, held in inside
+            if len(within) == 1
+            for token in within - {ON_HOST}
+            if is_display or token in self._arrays
+        )
+        if isinstance(node, ast.Call) and dotted(node.func).startswith(("jnp.", "jax.")):
+            self._arrays.add(node)
         return frozenset({node})
 
     def _joined_after(self, operands: Sequence[ast.expr]) -> None:
@@ -192,7 +212,7 @@ class ScopeFlow(AbstractInterpreter[DonatedVariables, Tokens]):
         certain = list(takewhile(lambda node: not isinstance(node, ast.Starred), call.args))
         donated = [certain[at] for at in sorted(donor.positions) if 0 <= at < len(certain)]
         donated += [keyword.value for keyword in call.keywords if keyword.arg in donor.keywords]
-        given = set[Token]()
+        given: dict[Token, ast.expr] = {}
         for argument in donated:
             for node in leaves(argument):
                 path = path_of(node)
@@ -200,12 +220,14 @@ class ScopeFlow(AbstractInterpreter[DonatedVariables, Tokens]):
                 if len(tokens) > 1:  # one of them: no other variable is certain to be it
                     tokens = self.state.names[path] = frozenset({node})
                 for token in tokens - {ON_HOST}:
-                    for each in (token, *self._contents.get(token, ())):
-                        dead = Dead(path, call, donor)
+                    for each, name in ((token, ""), *self._contents.get(token, ())):
                         if each in given:
-                            self._report(DeadRead(node, dead, is_holder=False, is_twice=True))
-                        given.add(each)
-                        self.state.dead.setdefault(each, dead)
+                            held = name if given[each] is node else ""
+                            dead = Dead(held or path, call, donor)
+                            read = DeadRead(node, dead, is_holder=False, is_twice=True, held=held)
+                            self._report(read)
+                        given.setdefault(each, node)
+                        self.state.dead.setdefault(each, Dead(path, call, donor))
         others = [argument for argument in call.args if argument not in donated]
         others += [keyword.value for keyword in call.keywords if keyword.value not in donated]
         for node in (leaf for argument in others for leaf in leaves(argument)):
@@ -264,3 +286,15 @@ class ScopeFlow(AbstractInterpreter[DonatedVariables, Tokens]):
             reported.dead.call is not read.dead.call for reported in self.reads
         ):
             self.reads.append(read)
+
+
+def _parts(value: ast.expr) -> Iterator[ast.expr]:
+    """Yield what a display holds, or an object that a class makes of its arguments."""
+    match value:
+        case ast.Tuple() | ast.List() | ast.Dict() | ast.Set():
+            yield from leaves(value)
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            name = dotted(function).rpartition(".")[2]
+            if name[:1].isupper() or name == "create":
+                for part in (*arguments, *(keyword.value for keyword in keywords)):
+                    yield from leaves(part)

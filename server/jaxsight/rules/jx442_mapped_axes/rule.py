@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from jaxsight.meshes.divided import array_type
 from jaxsight.rules.differences import shape_text
 from jaxsight.rules.error_table import ErrorTable, Matched
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.text.expressions import keyword, name_of
 from jaxsight.rules.wording import quoted, short
@@ -81,7 +83,7 @@ def _other_axis(found: list[re.Match[str]]) -> str:
 def of_rank(error: Matched) -> Violation:
     call, api, shape = error.call, error["api"], error["shape"]
     what, help = "an argument", "pass `None` in `in_axes` for what is not mapped"
-    axes = None
+    axes, data = None, None
     notes: tuple[str, ...] = ("`in_axes` is 0 for all arguments unless it is given",)
     if shape != "()":
         help, notes = "map an axis that it has: they count from 0", ()
@@ -103,12 +105,17 @@ def of_rank(error: Matched) -> Violation:
             axes = f"({entries[0]},)"
         if len(low) == 1 and error.is_key(low[0]):
             notes = ("`jax.random.split(key, n)` makes a key for each, which draws other numbers",)
+        match call:
+            case ast.Call(func=ast.Call(args=[_]) as inner, keywords=[]):
+                if axes and name_of(inner) == api and keyword(inner, "in_axes") is None:
+                    data = axes
         if axes is not None:
             help = f"pass `in_axes={axes}`, with `None` for what is not mapped"
     return Violation(
         f"`{api}` maps axis {error['axis']} of {what}, whose shape is {shape}",
         help=help,
         notes=notes,
+        data=data,
     )
 
 
@@ -183,3 +190,16 @@ ERRORS.table(r"""
     `in_axes` of `{api}` maps no argument
     help: choose an axis of at least one argument, as in `in_axes=0`, or pass `axis_size=`
 """)
+
+
+# The fix: say which arguments `vmap` does not map.
+
+
+@RULE.fixes("`in_axes=` with `None` for scalars (unsafe)")
+def candidates(context: FixContext, axes: str) -> Iterator[Candidate]:
+    """Yield the transformation with `in_axes=`, `None` for each scalar."""
+    for call in context.find(ast.Call):
+        if isinstance(call.func, ast.Call):
+            mapped = f"{context.text(call.func)[:-1]}, in_axes={axes})"
+            yield context.replaced(call.func, mapped, f"Map with `in_axes={axes}`", same=False)
+            return

@@ -140,25 +140,29 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
     for number, owner, method in methods:
         if owner not in handed:
             name = f"{owner}.{method.name}"
+            static, counted = _static(method, dict(imports))
+            notes = (f"positions count `self`: {counted}",) * bool(counted)
             yield ModuleViolation(
                 number,
                 NodeViolation(
                     method.decorator_list[0],
                     _self(name),
-                    _OF_METHOD.format(_static(method, dict(imports))),
-                    (_TRAP,),
+                    _OF_METHOD.format(static),
+                    (*notes, _TRAP),
                     (name, "self"),
                 ),
             )
 
 
-def _static(method: FunctionNode, imports: dict[str, str]) -> str:
-    """Return the `static_argnums` with `self`, and with those that it has already."""
-    how, names = of_decorator(method.decorator_list[0], imports), positional(method)
-    assert how is not None
-    own = {at for at, name in enumerate(names) if at in how.static or name in how.static_names}
-    static = ", ".join(map(str, sorted({0, *own})))
-    return f"({static})" if "," in static else static
+def _static(method: FunctionNode, imports: dict[str, str]) -> tuple[str, str]:
+    """Return the `static_argnums` with `self`, and how parameters count if it has others."""
+    how = of_decorator(method.decorator_list[0], imports)
+    names = positional(method)
+    others = [at for at in how.static if 0 < at < len(names)] if how is not None else []
+    counted = ", ".join(f"{at} is `{name}`" for at, name in enumerate(names[:5])) if others else ""
+    by_name = [at for at, name in enumerate(names) if how is not None and name in how.static_names]
+    static = ", ".join(map(str, sorted({0, *others, *by_name})))
+    return (f"({static})" if "," in static else static), counted
 
 
 def _jitted_methods(tree: ast.Module, imports: Imports) -> tuple[tuple[str, FunctionNode], ...]:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.raised import RaisedError
 from jaxsight.rules.rule import ModuleViolation, NodeViolation, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, argument_of, dotted, keyword, strings_in
@@ -95,13 +96,22 @@ def _facts(tree: ast.Module, imports: tuple[tuple[str, str], ...]) -> Facts:
     return functions, frozenset(others), calls
 
 
+def _axis_nodes(node: ast.AST, imports: Mapping[str, str]) -> list[ast.Constant]:
+    """Return the literal name of the axis of a collective."""
+    if not isinstance(node, ast.Call):
+        return []
+    at = _AXIS_AT.get(full_name(dotted(node.func), imports))
+    match argument_of(node, at, "axis_name") if at is not None else None:
+        case ast.Constant(value=str()) as axis:
+            return [axis]
+        case _:
+            return []
+
+
 def _axes(tree: ast.AST, imports: Mapping[str, str]) -> Iterator[str]:
-    """Yield the axes that collectives name by a literal."""
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        at = _AXIS_AT.get(full_name(dotted(call.func), imports))
-        match argument_of(call, at, "axis_name") if at is not None else None:
-            case ast.Constant(value=str(axis)):
-                yield axis
+    for node in ast.walk(tree):
+        for axis in _axis_nodes(node, imports):
+            yield str(axis.value)
 
 
 def _violations(
@@ -129,3 +139,21 @@ def _violations(
             notes=("nothing else in this file names the axis",),
             severity="warning",
         )
+
+
+# The fix: name the axis where it is mapped.
+
+_AXIS = re.compile(r'axis_name="(\w+)"')
+
+
+@RULE.fixes("the name of the axis where it is mapped (unsafe)")
+def candidates(context: FixContext) -> Iterator[Candidate]:
+    """Yield the map with `axis_name=`."""
+    axis = _AXIS.search(context.finding.help)
+    call = next(context.ancestors(context.node), None)
+    if axis is None or not isinstance(call, ast.Call) or call.func is not context.node:
+        return
+    edited, text = keyword(call, "axis_name"), f'"{axis[1]}"'
+    if edited is None:
+        edited, text = call, f"{context.text(call)[:-1]}, {axis[0]})"
+    yield context.replaced(edited, text, f"Name the axis `{axis[1]}`", same=False)

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.rule import Decides, DifferingPrograms, NodeViolation, Rule, Violation
 from jaxsight.rules.text.expressions import FunctionNode, dotted, name_of
 from jaxsight.rules.wording import quoted, short
@@ -197,11 +195,6 @@ RULE = Rule(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Unordered:
-    """The order of a set decides."""
-
-
 _MOST = 34
 """Characters of an expression in the message, next to 66 others."""
 _HELP = {
@@ -245,27 +238,8 @@ def explain(differing: DifferingPrograms) -> NodeViolation | Violation:
     text = ast.unparse(node)
     named = _BY[decides].format(quoted(text, most=_MOST))
     message = f"processes trace different programs: {named}"
-    data = Unordered() if decides is Decides.HASH_SEED else None
-    return NodeViolation(node, message, help=_help(decides, text), notes=notes, data=data)
+    return NodeViolation(node, message, help=_help(decides, text), notes=notes)
 
 
 def _help(decides: Decides, text: str) -> str:
     return _HELP.get(decides, f"iterate in the same order everywhere: `sorted({short(text)})`")
-
-
-# The fix: iterate over the elements of a set in their own order.
-
-
-@RULE.fixes("`sorted(names)`")
-def candidates(context: FixContext, _: Unordered) -> Iterator[Candidate]:
-    """Yield `sorted(names)` for a set, and for a list or tuple of one."""
-    node = context.node
-    if not isinstance(node, ast.expr):
-        return
-    match node:
-        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[ast.expr() as elements]):
-            pass
-        case elements:
-            pass
-    text = f"sorted({context.text(elements)})"
-    yield Candidate(f"Iterate over `{text}`", (context.replace(node, text),))

@@ -6,13 +6,10 @@ is used is known where the warning names it.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
-from enum import Enum
 
 from jaxsight.rules.failure_text import divided
-from jaxsight.rules.fixing.context import Candidate, FixContext
 from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.rule import Rule, Violation
 from jaxsight.rules.wording import MOST
@@ -34,13 +31,6 @@ _ADVICE = re.compile(
 """The part of a warning that says what to do; the rest says what is deprecated."""
 
 
-class Deprecated(Enum):
-    """Deprecated uses with a fix, each with the words of its warning."""
-
-    MESH_CONTEXT = "`with mesh:` context manager"
-    VARIABLE_VALUE = "'.value' "
-
-
 @RULE.finds_in_program
 def find(view: ProgramView) -> Iterator[Violation]:
     """Yield a finding for each warning at a place of the user's code."""
@@ -56,36 +46,5 @@ def find(view: ProgramView) -> Iterator[Violation]:
             words(message),
             help=words(advice[1].rstrip(".")) if advice and is_apart else "",
             notes=tuple(map(words, notes)),
-            data=next((known for known in Deprecated if text.startswith(known.value)), None),
             span=warned.span,
         )
-
-
-# The fix: write what replaces the deprecated use, where that is clear from the syntax.
-
-
-@RULE.fixes("`jax.set_mesh(mesh)`, `variable[...]`")
-def candidates(context: FixContext) -> Iterator[Candidate]:
-    """Yield `with jax.set_mesh(mesh):` for `with mesh:`, and `variable[...]` for `.value`."""
-    line = context.finding.range.start.line
-    match context.finding.data:
-        case Deprecated.MESH_CONTEXT:
-            for node in ast.walk(context.tree):
-                if isinstance(node, ast.With) and context.range(node).start.line == line:
-                    meshes = [item.context_expr for item in node.items]
-                    names = [mesh for mesh in meshes if not isinstance(mesh, ast.Call)]
-                    if len(names) == 1 and "jax" in context.imports:
-                        text = f"{context.imports['jax']}.set_mesh({context.text(names[0])})"
-                        yield Candidate(
-                            "Set the mesh by `jax.set_mesh`", (context.replace(names[0], text),)
-                        )
-        case Deprecated.VARIABLE_VALUE:
-            edits = [
-                context.replace(node, f"{context.operand(node.value)}[...]")
-                for node in ast.walk(context.tree)
-                if isinstance(node, ast.Attribute)
-                and node.attr == "value"
-                and context.range(node).start.line == line
-            ]
-            if edits:
-                yield Candidate("Use `variable[...]`", tuple(edits))

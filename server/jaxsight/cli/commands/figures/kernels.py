@@ -13,7 +13,6 @@ from jaxsight.cli.output import notes, printing
 from jaxsight.cli.output.printing import MOST_ROWS, Printer, print_rows
 from jaxsight.cli.sources.arguments import Address, parse_address, parse_against, paths_of
 from jaxsight.cli.traced_view import trace_view
-from jaxsight.drawing.dot import dot
 from jaxsight.drawing.kernel_picture import svg
 from jaxsight.features import inputs
 from jaxsight.features.inlay_hints.functions import SIGN
@@ -35,7 +34,7 @@ _NAMED = 5
 _MOST_MODULES = 40
 """Functions and modules in a table, a choice: a screen. Those inside the last are added up."""
 
-_Form = Literal["json", "dot", "svg", "hlo", "modules", "table"]
+_Form = Literal["json", "svg", "hlo", "modules", "table"]
 
 
 @command
@@ -50,7 +49,6 @@ async def kernels(
     which: common.WhichInputs = common.InputsChoice.ALL,
     by_module: bool = False,
     as_json: common.AsJson = False,
-    as_dot: bool = False,
     as_svg: bool = False,
     as_hlo: bool = False,
     stdin_filename: common.StdinFunction = None,
@@ -68,11 +66,10 @@ async def kernels(
 
     Args:
         by_module: Print a row for each function or module instead of each kernel.
-        as_dot (--dot): Print the kernel graph in Graphviz DOT format.
         as_svg (--svg): Print the kernel graph as SVG.
         as_hlo (--hlo): Print the optimized HLO.
     """
-    forms: dict[_Form, bool] = {"json": as_json, "dot": as_dot, "svg": as_svg, "hlo": as_hlo}
+    forms: dict[_Form, bool] = {"json": as_json, "svg": as_svg, "hlo": as_hlo}
     forms |= {"modules": by_module, "table": True}
     form = next(name for name, is_requested in forms.items() if is_requested)
     is_table, wanted = form in ("modules", "table"), targets or ()
@@ -80,7 +77,7 @@ async def kernels(
     baseline = parse_against(against, address)
     printer = Printer(wrap=is_table)
     paths = paths_of(address, baseline)
-    complete = not (as_dot or as_svg or as_hlo)
+    complete = not (as_svg or as_hlo)
     async with start_run(paths, python, allow, which, targets=wanted) as run:
         results = await _results(run, address, wanted, set_name, printer, complete, form)
         before: list[LocatedFigures] = []
@@ -196,8 +193,6 @@ def _print(
 ) -> None:
     """Print the kernels of a function, as a document or as a table with a comparison."""
     match form:
-        case "dot":
-            printing.print_document(dot(kernels.graph, lambda path: one_line(kernels.source(path))))
         case "svg":
             title = f"{address.function}: {kernels.headline}"
             names = kernels.lowered.parameters
