@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import re
 from dataclasses import astuple
 
@@ -614,49 +613,6 @@ def test_reading_leaves_garbage_collection_as_it_was(enabled: bool) -> None:
         assert gc.isenabled() is enabled
     finally:
         (gc.enable if was_enabled else gc.disable)()
-
-
-def chained(updates: int, *, elsewhere: bool) -> str:
-    """Return a fusion of updates in place, each of which reads the one before, and its first row.
-
-    Args:
-        elsewhere: whether it reads that row of the parameter instead.
-    """
-    lines, last = [], "p"
-    for number in range(updates):
-        read_from = "p" if elsewhere else last
-        lines += [
-            f"  %s{number} = f32[1,64]{{1,0}} slice(%{read_from}), slice={{[0:1], [0:64]}}",
-            f"  %m{number} = f32[1,64]{{1,0}} multiply(%s{number}, %s{number})",
-            f"  %u{number} = f32[64,64]{{1,0}} dynamic-update-slice(%{last}, %m{number}, %i, %i)",
-        ]
-        last = f"u{number}"
-    body = "\n".join(lines)
-    return f"""HloModule m
-
-%fused (p: f32[64,64], i: s32[]) -> f32[64,64] {{
-  %p = f32[64,64]{{1,0}} parameter(0)
-  %i = s32[] parameter(1)
-{body}
-  ROOT %n = f32[64,64]{{1,0}} negate(%{last})
-}}
-
-ENTRY %main (x: f32[64,64], at: s32[]) -> f32[64,64] {{
-  %x = f32[64,64]{{1,0}} parameter(0)
-  %at = s32[] parameter(1)
-  ROOT %f = f32[64,64]{{1,0}} fusion(%x, %at), kind=kLoop, calls=%fused
-}}
-"""
-
-
-def test_code_is_generated_for_each_index_that_an_instruction_is_read_at() -> None:
-    chains, others = (
-        [read(chained(number, elsewhere=elsewhere)).kernels[0].emitted for number in (6, 7, 8)]
-        for elsewhere in (False, True)
-    )
-    growth = [after / before for before, after in itertools.pairwise(chains)]
-    assert min(growth) > 1.7
-    assert others[2] - others[1] == others[1] - others[0] < 12
 
 
 def test_an_attribute_is_found_by_its_whole_name_and_read_to_its_end() -> None:

@@ -136,8 +136,6 @@ class Kernel:
     """Bytes of scratch memory that a library call requests, besides its results."""
     instruction: int = 0
     """Its line in the HLO text, from 0."""
-    emitted: int = 0
-    """Instructions that code is generated for, each for every index that it is read at."""
     collective: Collective | None = None
     """What it communicates, if its kind is `collective`."""
     undecided: Undecided | None = None

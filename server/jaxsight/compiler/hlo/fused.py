@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from jaxsight.hlo.text import Computation, HloModule, Instruction
 
-_INDEXED = frozenset(
-    {
-        "broadcast", "concatenate", "dynamic-slice", "dynamic-update-slice", "gather", "pad",
-        "reduce", "reduce-window", "reverse", "scatter", "slice", "transpose",
-    }
-)  # fmt: skip
-"""Operations that read their operands at other indices than their own."""
-_FEW = 16
-"""Instructions of a fusion below which each counts once, chosen: most fusions are spared a look."""
-_MOST_INDICES = 4096
-"""Indices of one instruction that are told apart, chosen: with fewer, less code is counted than is
-generated; with more, sets that may double with each instruction take long."""
 _WITH_BODY = frozenset({"fusion", "fusion-start", "async-start"})
 _WRAPPERS = frozenset({"bitcast", "tuple", "reshape", "copy"})
 _CONVERSIONS = frozenset({"bitcast", "reshape", "convert"})
@@ -43,31 +31,6 @@ class Fused:
         """The operations of `inside`."""
         self.body = self.called(instruction) if instruction.opcode in _WITH_BODY else None
         """The computation of a fusion or an asynchronous start."""
-
-    @property
-    def emitted(self) -> int:
-        """How many instructions code is generated for: each for every index it is read at.
-
-        Readers with different indices call a function of what they read
-        (`PartitionedComputation` in `xla/codegen/emitters/computation_partitioner.h`), and these
-        calls are inlined. In a chain of updates, of which each reads the one before it at its own
-        index and at another one, they are exponentially many.
-        """
-        if self.body is None or len(self.inside) < _FEW:
-            return len(self.inside)
-        read_at: dict[str, set[int]] = {root.name: {0} for root in self.body.results()}
-        for reader in reversed(self.body.instructions):
-            indices = read_at.get(reader.name, set())
-            for number, operand in enumerate(reader.operands):
-                known = read_at.setdefault(operand, set())
-                if len(known) >= _MOST_INDICES:
-                    continue
-                at = hash((reader.opcode, *reader.operands[:number], reader.attributes))
-                # The array that is updated is read where it stays.
-                updated = reader.opcode == "dynamic-update-slice" and number == 0
-                shifted = reader.opcode in _INDEXED and not updated
-                known |= {hash((at, index)) for index in indices} if shifted else indices
-        return sum(map(len, read_at.values()))
 
     def roots(self) -> list[Instruction]:
         """Return the operations that compute the results, one for each result."""

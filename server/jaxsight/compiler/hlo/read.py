@@ -237,7 +237,6 @@ class _Describer:
             if own.word == "collective"
             else None,
             undecided=tuned,
-            emitted=fused.emitted,
         )
         return kernel, boundary(unit, own, fused)
 

@@ -21,14 +21,11 @@ RULE = Rule(
 _SUSPECT = 2.0
 """Seconds until a program is scheduled from which the complete compile may take `SLOW`, a choice:
 less compiles programs completely for nothing, more misses slow ones on CPUs."""
-_PER_KERNEL, _PER_INSTRUCTION = 0.04, 0.002
-"""Seconds in which code is generated for a kernel, and for an instruction of a large one, on GPUs.
+_PER_KERNEL = 0.04
+"""Seconds in which code is generated for a kernel on GPUs.
 
-For an absent H100 (jaxlib 0.12.0.1): 1,000 kernels took 38 s, 600 took 35 s, 14,082 instructions
-in 2 kernels 25 s, 25,485 in 3 kernels 49 s.
+For an absent H100 (jaxlib 0.12.0.1): 1,000 kernels took 38 s, 600 took 35 s.
 """
-_LARGE = 500
-"""Instructions of a large kernel; `_PER_KERNEL` is that of smaller ones."""
 _GPUS = ("cuda", "rocm")
 
 
@@ -58,7 +55,5 @@ def find(view: ProgramView) -> Iterator[Violation]:
 
 def _may_take_long(compiled: Compiled, is_gpu: bool) -> bool:
     """Return whether the complete compile of a program that is scheduled may take long."""
-    kernels = compiled.graph.kernels
-    instructions = sum(kernel.emitted for kernel in kernels if kernel.emitted >= _LARGE)
-    predicted = _PER_KERNEL * len(kernels) + _PER_INSTRUCTION * instructions
+    predicted = _PER_KERNEL * len(compiled.graph.kernels)
     return compiled.seconds >= _SUSPECT or (is_gpu and predicted >= SLOW / 2)
