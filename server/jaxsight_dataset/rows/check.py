@@ -16,13 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsight.tracer.comparison.two_ways import (
+    ROUNDING,
     SECOND,
     Incomparable,
     agree,
+    differences,
+    largest,
     plain,
-    precision,
+    shaken,
     tolerance,
-    wide,
 )
 from jaxsight_dataset.compat import code_paths, eager, reimport
 from jaxsight_dataset.program import RowProgram
@@ -36,8 +38,6 @@ from jaxsight_dataset.schema import LONGEST, NOT_COMPARED, PASSED
 _OPTIONS: dict[str, str | bool] = {name: str(value) for name, value in SECOND.items()}
 """Options of StableHLO, beside the flags of the process; see `compat.code_paths`."""
 
-ROUNDING = 64.0
-"""A difference up to this factor times the effect of the arguments' last bits is rounding."""
 SLACK = 8.0
 """A factor of the tolerance, a choice: with less, rounding errors that many operations add up to
 count as disagreements; with more, results with a wrong digit agree."""
@@ -164,36 +164,9 @@ class ResultComparison:
         if result.shape != wanted.shape:
             return False
         try:
-            moved = self.eagerly(jax.tree.map(_shaken, self.arguments))[at]
+            moved = self.eagerly(jax.tree.map(shaken, self.arguments))[at]
             usual = self.eagerly(self.arguments)[at]
         except Exception:  # noqa: BLE001 - whatever the program raises
             return False
-        changed = _largest(_differences(moved, usual))
-        return changed > 0.0 and _largest(_differences(result, wanted)) <= ROUNDING * changed
-
-
-def _differences(usual_array: jax.Array, second_array: jax.Array) -> np.ndarray:
-    """Return the elementwise distance of two arrays of the same shape, as float64.
-
-    It is 0 if both are NaN or the same infinity.
-    """
-    a, b = wide(plain(usual_array)), wide(plain(second_array))
-    with np.errstate(all="ignore"):
-        apart = np.abs(a - b)
-    return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, apart)
-
-
-def _largest(distances: np.ndarray) -> float:
-    """Return the largest difference, or infinity if one is not finite."""
-    return float(np.max(np.where(np.isfinite(distances), distances, np.inf), initial=0.0))
-
-
-def _shaken(value: jax.Array) -> jax.Array:
-    """Return an array with the last bits of its floating-point numbers changed, up and down."""
-    if not jnp.issubdtype(value.dtype, jnp.floating):
-        return value
-    numbers = np.asarray(value)
-    signs = 1.0 - 2.0 * (np.arange(numbers.size).reshape(numbers.shape) % 2)
-    moved = wide(numbers) * (1.0 + precision(value.dtype) * signs)
-    shaken_array: jax.Array = jax.device_put(moved.astype(numbers.dtype))
-    return shaken_array
+        changed = largest(differences(moved, usual))
+        return changed > 0.0 and largest(differences(result, wanted)) <= ROUNDING * changed

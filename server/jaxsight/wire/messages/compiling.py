@@ -23,7 +23,7 @@ from jaxsight.wire.messages.measuring import Measured, MeasuringLimits
 
 ON_DEVICE, SIMULATED, AHEAD_OF_TIME = "device", "simulated", "ahead of time"
 
-COMPILER_VERSION = 20
+COMPILER_VERSION = 21
 """Incremented when a message or the meaning of a graph changes; it is part of every cache key."""
 
 
