@@ -71,7 +71,8 @@ def find(view: ProgramView) -> Iterator[Violation]:
 # The latter takes the option that JAX documents for it (jax-ml/jax#39786), at a `jax.jit` of the
 # user's.
 
-_OPTION = '{"xla_disable_hlo_passes": "constant_folding"}'
+_PASSES = "xla_disable_hlo_passes"
+_OPTION = f'{{"{_PASSES}": "constant_folding"}}'
 
 
 # Seconds of compiling, for what is computed in each call.
@@ -108,7 +109,7 @@ def candidates(context: FixContext, size: int) -> Iterator[Candidate]:
 def _with_option(context: FixContext, decorator: ast.expr) -> tuple[Edit, ...] | None:
     """Return the edits that add the option to a decorator.
 
-    Return `None` if it is not a `jax.jit`, or has options already.
+    Return `None` if it is not a `jax.jit`, or if its options are not a literal dictionary with some.
     """
     if not isinstance(decorator, ast.Call):
         if context.called(decorator) != "jax.jit":
@@ -118,6 +119,12 @@ def _with_option(context: FixContext, decorator: ast.expr) -> tuple[Edit, ...] |
     called = [context.called(node) for node in (decorator.func, *decorator.args[:1])]
     if called[0] != "jax.jit" and called != ["functools.partial", "jax.jit"]:
         return None
-    if keyword(decorator, "compiler_options") is not None:
-        return None
-    return (context.with_keyword(decorator, f"compiler_options={_OPTION}"),)
+    options = keyword(decorator, "compiler_options")
+    if options is None:
+        return (context.with_keyword(decorator, f"compiler_options={_OPTION}"),)
+    match options:
+        case ast.Dict(keys=[*keys], values=[*_, last]) if all(
+            isinstance(key, ast.Constant) and key.value != _PASSES for key in keys
+        ):
+            return (context.appended(last, f", {_OPTION[1:-1]}"),)
+    return None
