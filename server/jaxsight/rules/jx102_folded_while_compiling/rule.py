@@ -109,7 +109,7 @@ def candidates(context: FixContext, size: int) -> Iterator[Candidate]:
 def _with_option(context: FixContext, decorator: ast.expr) -> tuple[Edit, ...] | None:
     """Return the edits that add the option to a decorator.
 
-    Return `None` if it is not a `jax.jit`, or if its options are not a literal dictionary with some.
+    Return `None` if it is not a `jax.jit`, or its options are not a literal dictionary with some.
     """
     if not isinstance(decorator, ast.Call):
         if context.called(decorator) != "jax.jit":
