@@ -74,6 +74,8 @@ def emacs(
             "PATH": f"{home}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(REPOSITORY / "server"),
             "FINDINGS": str(findings),
+            "PYTHON": sys.executable,
+            "SCRIPTS": str(_FOLDER),
             **variables,
         },
         input=typed,

@@ -6,5 +6,4 @@
 (search-forward "negate(%")
 (let ((found (car (xref-backend-definitions 'eglot (xref-backend-identifier-at-point 'eglot)))))
   (tell "definition" (xref-location-line (xref-item-location found))))
-(tell "outline" (vconcat (mapcar #'car (funcall imenu-create-index-function))))
 (eglot-shutdown (eglot-current-server))

@@ -77,6 +77,7 @@ IN_THE_PACKAGE = [
     ("rule_folders", "a.py", "\nx = 'JX207'", 2, "names JX207"),
     ("rule_folders", "a.py", "import jaxsight.rules.jx207_short_loop", 1, "names JX207"),
     ("rule_folders", f"{FOLDER}/b.py", "import jaxsight.b.c", 1, "imports `jaxsight.b.c`, a layer"),
+    ("names", "a.py", "def a_thing(): ...", 1, "`a_thing` has thing"),
     ("names", "a.py", "x: Any\n" * 601, 0, "601 lines name `Any`"),
     ("names", "a.py", "kind: str\ndef f(what: str): ...", 0, "2 kinds are plain strings"),
     ("names", "a.py", "def _f(): ...\n_f()", 0, "1000 ‰ of all functions"),
@@ -172,6 +173,7 @@ ALWAYS = {
     "server/b/c.py": '"""A."""\n\n# B\nx = """\n\n"""\n',
     ".ci/budget.toml": LIMITS,
     "pyproject.toml": PROJECT,
+    "ARCHITECTURE.md": "\n## Words\n\nA public name has no `thing`.\n\n* **frame**: of a call\n",
 }
 """Files that are there in each of these cases."""
 
