@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from jaxsight.queries import sandbox
+from jaxsight.projects import project
 from jaxsight.session import Session
 from jaxsight.workers.supervisor import Tracers
 from tests.quiet import QUIET
@@ -63,7 +63,7 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> list[Tracers]:
             if "PYTHONHASHSEED" in variables:
                 started.append(self)
 
-    monkeypatch.setattr(sandbox, "Tracers", Noted)
+    monkeypatch.setattr(project, "Tracers", Noted)
     return started
 
 

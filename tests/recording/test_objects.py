@@ -110,8 +110,8 @@ def inputs(folder: Path, text: str) -> dict[str, str]:
     """Run a program until it is seen; return the inputs of each function."""
     (folder / "pyproject.toml").touch()
     (folder / "train.py").write_text(text)
-    status, events, ran = record(folder, "--until-seen", "--", "python", "train.py")
-    assert status == 0, (events, ran.stderr)
+    ran = record(folder, "--until-seen", "--", "python", "train.py")
+    assert ran.returncode == 0, ran.stderr
     return {name: calls[0].inputs for (_, name), calls in recorded_file.read(folder).items()}
 
 

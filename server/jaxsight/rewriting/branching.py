@@ -75,6 +75,7 @@ class Forking:
         """
         self._node, self._names, self._roots, self._place = node, names, roots, place
         self._fork = f"__jaxsight_fork_{number}__"
+        self._text = ast.unparse(node.test)  # before it is rewritten
         self._leaves = {type(each) for each in own_nodes([node])}
 
     def statements(self) -> list[ast.stmt]:
@@ -83,8 +84,7 @@ class Forking:
         No node is in it twice, as its lines are moved later.
         """
         node = self._node
-        text = ast.unparse(node.test)
-        conditions = (f"`{text}`", f"not `{text}`")
+        conditions = (f"`{self._text}`", f"not `{self._text}`")
         made = [tested(node.test, node), assign(self._opened(conditions), self._fork)]
         for index, body in enumerate((node.body, node.orelse)):
             if index and self._names:
