@@ -16,7 +16,6 @@ from tests.e2e.editor import (
     SERVER,
     VSCODE,
     Editor,
-    configuration,
     introduction,
     opened,
     started,
@@ -111,25 +110,3 @@ async def test_many_documents_hold_up_neither_a_hover_nor_the_end(tmp_path: Path
         children = psutil.Process(editor.process.pid).children(recursive=True)
     _, alive = await asyncio.to_thread(psutil.wait_procs, children, PATIENCE)
     assert alive == []
-
-
-@BOTH
-async def test_server_listens_where_it_is_told(command: list[str]) -> None:
-    async with started(command, "--tcp", "127.0.0.1:0") as server:
-        await server.until(lambda: "\n" in server.errors)
-        port = int(server.errors.splitlines()[0].rpartition(":")[2])
-        editor = configuration(command).client_factory()
-        assert isinstance(editor, Editor)
-        await editor.start_tcp("127.0.0.1", port)
-        await editor.introduce(VSCODE)
-        await editor.shutdown_session()
-        assert await status_of_closed(server, command) == 0
-        assert isinstance(editor.protocol.writer, asyncio.StreamWriter)
-        editor.protocol.writer.close()
-        await editor.stop()
-
-
-async def test_wrong_address_is_explained() -> None:
-    async with started(SERVER, "--tcp", "nowhere") as editor:
-        assert await editor.exit_status() == 2
-        assert "expected HOST:PORT" in editor.errors

@@ -65,18 +65,6 @@ async def test_after_kill_9_the_spare_answers_the_same(tracers: Tracers) -> None
     assert tracers.pids[0] == spare
 
 
-async def test_a_spare_has_the_libraries_of_the_project_before_it_is_needed(
-    tracers: Tracers,
-) -> None:
-    imports = "import optax\nimport jax.numpy as jnp\n"
-    assert isinstance(await ask(tracers, "a.py", f"{imports}def f(x): return jnp.sin(x)"), Traced)
-    await stands_by(tracers)
-    # The spare reads its requests in order: once it answers, what it was told before is done.
-    os.kill(tracers.pids[0], signal.SIGKILL)
-    loaded = "import sys\nassert 'optax' in sys.modules\ndef f(x): return x"
-    assert isinstance(await ask(tracers, "b.py", loaded), Traced)
-
-
 async def test_an_interpreter_without_jax_is_named_with_a_way_out(tmp_path: Path) -> None:
     others = set(psutil.Process().children(recursive=True))
     bare = tmp_path / "bare"

@@ -79,18 +79,13 @@ def main(
     to_stderr = logging.StreamHandler()
     to_stderr.setFormatter(Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[to_stderr])
-    trust, tcp = "", None
+    trust = ""
     # Editors pass one of these; importing argparse would delay the start.
     if arguments == list(_FROM_VSCODE):
         trust = _FROM_VSCODE[1]
     elif arguments not in ([], ["--stdio"]):
-        options = _parser().parse_args(arguments)
-        trust, tcp = options.trust, options.tcp
+        trust = _parser().parse_args(arguments).trust
     factory = engine_factory or partial(EarlyEngine, trust=trust)
-    if tcp is not None:
-        host, port = tcp
-        with asyncio.Runner(loop_factory=loop_factory) as runner:
-            return runner.run(_serve_tcp(host, port, factory))
     incoming, outgoing = claim_stdio()
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         status = runner.run(_serve_stdio(incoming, outgoing, factory))
@@ -109,19 +104,9 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser("jaxsight server")
     parser.add_argument("--stdio", action="store_true")
-    parser.add_argument("--tcp", metavar="HOST:PORT", type=_address)
     policies = ("ask", "opened", "always", "never", "editor")
     parser.add_argument("--trust", choices=policies, default="")
     return parser
-
-
-def _address(text: str) -> tuple[str, int]:
-    import argparse
-
-    host, _, port = text.rpartition(":")
-    if not port.isdigit():
-        raise argparse.ArgumentTypeError(f"invalid address {text!r}: expected HOST:PORT")
-    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 class EarlyEngine:
@@ -257,28 +242,6 @@ async def _serve_stdio(incoming: int, outgoing: int, engine_factory: EngineFacto
         return await serve(stream, outbox, engine_factory)
     finally:
         outbox.close()
-
-
-async def _serve_tcp(host: str, port: int, engine_factory: EngineFactory) -> int:
-    """Serve the first client that connects, then return."""
-    first: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
-    first = asyncio.get_running_loop().create_future()
-
-    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if first.done():
-            writer.close()
-        else:
-            first.set_result((reader, writer))
-
-    server = await asyncio.start_server(connected, host, port)
-    async with server:
-        address = server.sockets[0].getsockname()
-        print(f"jaxsight listens on {address[0]}:{address[1]}", file=sys.stderr, flush=True)
-        reader, writer = await first
-        try:
-            return await serve(reader, writer, engine_factory)
-        finally:
-            writer.close()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from jaxsight.cli.resident.endpoint import IDLE
 
 def server(
     *,
-    tcp: str | None = None,
     trust: str | None = None,
     socket: bool = False,
     idle: float = IDLE,
@@ -19,7 +18,6 @@ def server(
     """Start the language server on stdio (run by editors).
 
     Args:
-        tcp (HOST:PORT): Listen for one client on a TCP port instead of stdio.
         trust (ask|opened|always|never|editor): Whether to run code in folders without a decision;
             [cyan]opened[/cyan]: in those that the client opens; [cyan]editor[/cyan]: the client
             decides. [default: the user's setting]
@@ -34,4 +32,4 @@ def server(
         sys.exit(resident.stop() if stop else resident.serve(idle, descriptor))
     from jaxsight.lsp.server import main
 
-    sys.exit(main([*(["--tcp", tcp] if tcp else []), *(["--trust", trust] if trust else [])]))
+    sys.exit(main(["--trust", trust] if trust else []))

@@ -15,7 +15,7 @@ from jaxsight.features.hover.text import (
     with_wait,
 )
 from jaxsight.features.kernels.table import explanation, expression_words, shares_of
-from jaxsight.features.measuring.timing import LastTimes, kernel_rows, last_times
+from jaxsight.features.measuring.timing import LastTimes, expression_times, kernel_rows, last_times
 from jaxsight.features.model import Hover
 from jaxsight.features.setup.unshown import PROPOSES, is_without_inputs, untraced
 from jaxsight.features.shardings import chosen_layouts, traced_layouts
@@ -52,6 +52,8 @@ COMPILE_PATIENCE = 0.3
 """Seconds that a hover waits for a function's first compile, as long as VS Code waits to show one
 (`editor.hover.delay`): most small functions take less, a refresh follows for others. The first
 compiler of a session is not waited for."""
+_AFTER_HOVER = 0.005
+"""Seconds after which a compile that a hover does not wait for begins: the answer goes first."""
 
 
 async def hover(engine: Engine, path: str, position: Position) -> Hover | None:
@@ -183,7 +185,10 @@ def _observed(engine: Engine, view: View, places: Sequence[Range]) -> Hover | No
         layouts, compiled = traced_layouts(view.values(observation)), ""
         kernels = engine.programs.kernels(view)
         if kernels is not None and kernels.view.stale == view.stale:
-            compiled = expression_words(kernels, place)
+            times = last_times(engine, view, kernels.target, kernels)
+            matched = times.matched if times is not None else None
+            took = expression_times(matched, kernels.holding(place)) if matched is not None else ""
+            compiled = " · ".join(filter(None, (expression_words(kernels, place), took)))
             if view.compiled_as != "inside":  # alone, it may be partitioned differently
                 layouts = layouts or chosen_layouts(kernels, place, view.values(observation))
         source = view.module.slice_text(place)
@@ -209,8 +214,11 @@ async def _target_words(engine: Engine, document: Document, view: View) -> str:
     have_started = programs.have_started
     was_compiled = programs.was_compiled(view)
     follows = was_compiled and not is_compiled
+    delay = _AFTER_HOVER if follows else 0
 
     async def asked(target: Target, *, complete: bool) -> Compilation | None:
+        if delay:
+            await asyncio.sleep(delay)
         result_of = programs.with_temporaries if complete else programs.result
         return await result_of(view, target, urgency=Priority.PERSON)
 

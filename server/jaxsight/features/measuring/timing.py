@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from jaxsight.features import caveats
@@ -284,6 +284,25 @@ def row_words(times: MatchedTimes, row: MeasuredKernel[int]) -> str:
     took = f"{seconds_words(row.seconds, row.estimate_seconds)}, {units.percent(row.share)}"
     of = f" of {len(row.lines)} lines" if len(row.lines) > 1 else ""
     return f"{name}{calls}: {took}{of}"
+
+
+def expression_times(times: MatchedTimes, kernels: Iterable[int]) -> str:
+    """Return `its kernel took 120 µs (≈ 100, 1.2×), 38 % of the device's time`.
+
+    Empty if nothing was measured of them.
+
+    Args:
+        times: of the function.
+        kernels: those that compute an expression, with whatever else they compute.
+    """
+    if not (rows := [row for index in kernels if (row := times.by_kernel.get(index)) is not None]):
+        return ""
+    estimates = [row.estimate_seconds for row in rows if row.estimate_seconds is not None]
+    estimate = sum(estimates) if len(estimates) == len(rows) else None
+    took = seconds_words(sum(row.seconds for row in rows), estimate)
+    part = units.percent(sum(row.share for row in rows))
+    whose = "its kernel" if len(rows) == 1 else f"its {len(rows)} kernels"
+    return f"{whose} took {took}, {part} of the device's time"
 
 
 def seconds_words(seconds: float, estimate: float | None) -> str:
