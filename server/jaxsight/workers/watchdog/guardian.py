@@ -202,15 +202,18 @@ class Guardian:
             self._send_line(f"memory {used} {self._memory}")
 
     def _reap(self) -> bool:
-        """Reap dead children; return whether the tracer has died."""
+        """Reap dead children and continue stopped ones; return whether the tracer has died."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
                 return True
             if pid == 0:
                 return False
-            if pid == self._tracer:
+            if os.WIFSTOPPED(status):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGCONT)
+            elif pid == self._tracer:
                 code = os.waitstatus_to_exitcode(status)
                 self._send_line(f"exit {max(code, 0)} {max(-code, 0)}")
                 return True
