@@ -5,8 +5,6 @@ By regular expressions, without the product's reader. The rule does not look at 
 * from arrays on the host to one on the device: the result is moved to the device;
 * from arrays on the device to one on the host: the result is moved to the host;
 * from both to one on the host, which is an update in place: the largest other array is moved.
-
-Callbacks and computations on the host are no moves.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ _ROLES = (
 _LAUNCHES_NOTHING = {
     "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier",
 }  # fmt: skip
-_ON_HOST = re.compile(r'custom_call_target="([^"]*callback|HostExecute)|is_host_transfer=true')
+_CALLBACK = re.compile(r'custom_call_target="[^"]*callback')
 
 
 def count(text: str) -> Counter[Moved]:
@@ -49,18 +47,32 @@ def _run(computations: dict[str, list[Line]], name: str, times: int, found: Coun
                 runs = times * int(trips[1]) if trips and role == "body" else times
                 _run(computations, each, runs, found)
             continue
-        for direction, amount in _moves(line, types):
+        for direction, amount in _moves(line, types, computations):
             if amount:
                 found[direction, amount, times] += 1
 
 
-def _moves(line: Line, types: dict[str, str]) -> list[tuple[str, int]]:
-    if _ON_HOST.search(line.rest):
-        return []
+def _moves(
+    line: Line, types: dict[str, str], computations: dict[str, list[Line]]
+) -> list[tuple[str, int]]:
     named = re.findall(r"%([\w.\-]+)(#\d+)?", operands(line.rest))
     read = [element(types[name], index) for name, index in dict.fromkeys(named)]
     is_start = line.opcode.endswith("-start")
     written = element(line.type, "#0" if line.opcode == "copy-start" else "#1" if is_start else "")
+    if line.opcode in ("send", "recv") and "is_host_transfer=true" in line.rest:
+        if line.opcode == "send":
+            return [("to host", _size(read[:1]))]
+        return [("to device", _size([element(line.type, "#0")]))]
+    if _CALLBACK.search(line.rest):
+        return [("to host", _size(read)), ("to device", _size([line.type]))]
+    if '"HostExecute"' in line.rest:
+        moved = [("to host", _size([each])) for each in read if "S(5)" not in each]
+        return [*moved, *([("to device", _size([written]))] if "S(5)" not in written else [])]
+    for called in line.computations("calls"):
+        within = {each.name: each.type for each in computations[called]}
+        for each in computations[called]:
+            if _CALLBACK.search(each.rest):
+                return _moves(each, within, computations)
     on_host = ["S(5)" in each for each in read]
     if not any(on_host) and "S(5)" not in written:
         return []
