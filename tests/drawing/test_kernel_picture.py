@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from xml.etree import ElementTree
 
 from jaxsight.drawing.kernel_picture import svg
@@ -85,15 +86,32 @@ def test_kernels_are_in_the_boxes_of_their_loops_and_arms() -> None:
 
 def test_boxes_have_the_source_and_lines_the_sizes_of_values() -> None:
     shown = texts(svg(LOOPED, lambda path: f"at {path}"))
-    assert shown.count("1 MiB") == 8  # an input, an output, and six values, of which one goes back
+    # An input, a result, and of each kernel a value, which all of its readers have.
+    assert sum(text.endswith("f32[131072,2] 1 MiB") for text in shown) == 7
     assert {"at 1/body/0", "2: loop fusion × 4", "↻ s32[] to the next iteration"} <= set(shown)
+
+
+def test_lines_lead_from_box_to_box_and_not_over_each_other() -> None:
+    drawing = svg(LOOPED, str)
+    paths = [each.get("d", "") for each in ElementTree.fromstring(drawing).iter(f"{NAME}path")]
+    lines = [tuple(map(float, re.findall(r"[\d.]+", path))) for path in paths if "V" in path]
+    assert len(lines) == 7
+    rights = {
+        right
+        for name in ("kernel", "parameter", "output")
+        for _, _, right, _ in boxes(drawing, name)
+    }
+    assert {line[0] + 10 for line in lines} | {line[4] + 10 for line in lines} <= rights
+    for (_, a, x, b, _), (_, c, z, d, _) in combinations(lines, 2):
+        same_value = a == c
+        assert same_value or x != z or max(a, b) < min(c, d) or max(c, d) < min(a, b)
 
 
 def test_inputs_have_their_names() -> None:
     names = [f"params['w{index}']" for index in range(len(LOOPED.parameters))]
     drawn = texts(svg(LOOPED, str, inputs=names))
     assert [text for text in drawn if "params" in text] == [
-        f"{name}: {value.text}" for name, value in zip(names, LOOPED.parameters, strict=True)
+        f"{name}: {value.text} 1 MiB" for name, value in zip(names, LOOPED.parameters, strict=True)
     ]
     assert texts(svg(LOOPED, str, inputs=[*names, "one more"])) == texts(svg(LOOPED, str))
 
@@ -127,5 +145,5 @@ def test_a_program_without_kernels_has_a_picture() -> None:
     identity = Graph(
         "jit_f", (), (edge(("parameter", 0), ("output", 0)),), parameters=(BIG,), outputs=(BIG,)
     )
-    assert texts(svg(identity, str)).count("f32[131072,2]") == 3
+    assert texts(svg(identity, str)).count("f32[131072,2] 1 MiB") == 2
     ElementTree.fromstring(svg(Graph("jit_f", ()), str))

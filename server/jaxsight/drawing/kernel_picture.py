@@ -1,28 +1,27 @@
-"""A kernel graph as SVG: grey boxes for kernels, white ones for loops and arms, lines for values.
+"""A kernel graph as SVG: boxes in the order of the program, and beside them lines for values.
 
-The picture is complete in itself, follows a dark theme, and has attributes for what programs that
-know no style sheets make of it.
+Grey boxes are kernels, white ones around them loops and arms. The picture is complete in itself,
+follows a dark theme, and has attributes for what programs that know no style sheets make of it.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from jaxsight.drawing.layered import LayeredBox, LayeredFlow, LayeredLayout, layout
 from jaxsight.text import units
 from jaxsight.text.inert import one_line
 from jaxsight.text.layout import cut
 from jaxsight.text.units import interval
-from jaxsight.wire.kernel_graph import OUTPUT, PARAMETER, Edge, End, Graph, Kernel, Value
+from jaxsight.wire.kernel_graph import KERNEL, OUTPUT, PARAMETER, Edge, End, Graph, Kernel, Value
 
 _MOST = 8
 """Operations in a kernel's box, a choice: fused loops have tens, and a taller box pushes the next
 ones out of sight."""
 _LONGEST = 44
-"""Characters of a line in it, a choice: two boxes beside each other fit a page."""
+"""Characters of a line in it, a choice: a box and the lines beside it fit a page."""
 _SIZE = 11
 """Of the letters, in pixels."""
 _ADVANCE = 0.61 * _SIZE
@@ -31,7 +30,9 @@ _LINE = 14
 _PADDING = 7
 _MARGIN = 10
 _INSIDE = 10
-"""Around what is in a loop."""
+"""Around what is in a loop, and below a box."""
+_LANE = 9
+"""Between two lines beside the boxes."""
 _FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 _COLOURS = {
     "ground": ("#ffffff", "#1f1f1f"),
@@ -45,18 +46,48 @@ _STROKE, _INK, _DIM = ("#9aa0a6", "#80868b"), ("#202124", "#e8eaed"), ("#5f6368"
 
 Source = Callable[[str], str]
 """Returns the source text of an equation, given by its path."""
+_Key = tuple[str, int]
 
 
-def box_lines(index: int, kernel: Kernel, source: Source) -> list[str]:
-    """Return what is written in the box of a kernel: its title, and what it computes."""
-    launches = interval(kernel.launches, kernel.launches_at_most)
-    lines = [f"{index + 1}: {kernel.title}{'' if launches == '1' else f' × {launches}'}"]
-    texts = (" ".join(one_line(source(path)).split()) for path in kernel.equations)
-    sources = list(dict.fromkeys(cut(text, _LONGEST) for text in texts))
-    lines += sources[:_MOST]
-    if len(sources) > _MOST:
-        lines.append(f"… {len(sources) - _MOST} more")
-    return lines
+@dataclass(slots=True, eq=False)
+class _Box:
+    """A kernel, an input or a result, with the titles of the loops and arms around it."""
+
+    name: str
+    texts: list[str]
+    around: tuple[tuple[_Key, str], ...] = ()
+    """Outermost first."""
+    top: float = 0.0
+    ends: int = 0
+    """The values that it reads."""
+
+    @property
+    def height(self) -> float:
+        return len(self.texts) * _LINE + _PADDING
+
+
+@dataclass(slots=True, eq=False)
+class _Flow:
+    """A value: from a line of its source's box to all boxes that read it."""
+
+    source: _Box
+    line: int
+    targets: list[tuple[_Box, int]] = field(default_factory=list)
+    """With the number of the end among those of the box."""
+
+    @property
+    def begin(self) -> float:
+        return self.source.top + (self.line + 0.5) * _LINE + _PADDING / 2
+
+    def ends(self) -> Iterator[tuple[_Box, float]]:
+        """Yield the boxes that read it, each with the place where."""
+        for box, number in self.targets:
+            yield box, box.top + box.height * (number + 1) / (box.ends + 1)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        places = [self.begin, *(y for _, y in self.ends())]
+        return min(places), max(places)
 
 
 def svg(
@@ -76,12 +107,37 @@ def svg(
         inputs: the names of the program's parameters; ignored if they are not as many.
         width: of the picture in pixels, at most; the natural one by default.
     """
-    named = inputs if len(inputs) == len(graph.parameters) else [""] * len(graph.parameters)
-    root = _Region.tree(graph, source, named)
-    places = root.places()
-    wide, high = places.width + 2 * _MARGIN, places.height + 2 * _MARGIN
+    boxes = _boxes(graph, source, inputs)
+    flows = _flows(graph, boxes)
+    frames, high = _stacked(boxes.values())
+    widths = [_width(text) + 2 * (_PADDING + len(b.around) * _INSIDE) for b, text in _lines(boxes)]
+    widths += [_width(text) + 2 * (depth + 1) * _INSIDE for depth, text, _, _ in frames]
+    edge = max(widths, default=0.0)
+    body = [
+        shape
+        for depth, text, top, bottom in sorted(frames)
+        for shape in (
+            _rect("loop", depth * _INSIDE, top, edge - 2 * depth * _INSIDE, bottom - top),
+            _text("dim", (depth + 1) * _INSIDE, top + _LINE, text),
+        )
+    ]
+    for box in boxes.values():
+        left, right = _sides(box, edge)
+        body.append(_rect(box.name, left, box.top, right - left, box.height))
+        for number, text in enumerate(box.texts):
+            style = "bold" if box.name == KERNEL and not number else "ink"
+            y = box.top + (number + 1) * _LINE
+            body.append(_text(style, left + _PADDING, y, text))
+    lanes = 0
+    for lane, flow in _in_lanes(flows):
+        lanes = max(lanes, lane + 1)
+        x, begin = edge + (lane + 1) * _LANE, flow.begin
+        for target, y in flow.ends():
+            line = f"M{_sides(flow.source, edge)[1]:.1f} {begin:.1f}H{x:.1f}V{y:.1f}"
+            body.append(_arrow(f"{line}H{_sides(target, edge)[1]:.1f}"))
+    wide = edge + (lanes + 1) * _LANE + 2 * _MARGIN
+    high += 2 * _MARGIN
     scale = min(1.0, width / wide) if width else 1.0
-    body = "".join(root.drawn(_MARGIN, _MARGIN))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="jaxsight-kernels" role="img" '
         f'width="{wide * scale:.0f}" height="{high * scale:.0f}" '
@@ -91,7 +147,7 @@ def svg(
         f'markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0.5L8 4L0 7.5z" '
         f'class="tip" fill="{_DIM[0]}"/></marker></defs>'
         f'<rect class="ground" width="100%" height="100%" fill="{_COLOURS["ground"][0]}"/>'
-        f"{body}</svg>"
+        f'<g transform="translate({_MARGIN} {_MARGIN})">{"".join(body)}</g></svg>'
     )
 
 
@@ -103,7 +159,6 @@ def _style() -> str:
         "rect:not(.ground)": f"stroke:{_STROKE[1]}",
         "text": f"fill:{_INK[1]}",
         "text.dim": f"fill:{_DIM[1]}",
-        "text.title": f"fill:{_DIM[1]};stroke:{_COLOURS['loop'][1]}",
     }
     rules = " ".join(f".jaxsight-kernels {place}{{{rule}}}" for place, rule in dark.items())
     return f"@media (prefers-color-scheme: dark) {{ {rules} }}"
@@ -114,204 +169,40 @@ def _width(text: str) -> float:
     return _ADVANCE * sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-@dataclass(slots=True, eq=False)
-class _Region:
-    """A loop, an arm of a conditional, or the program: boxes, regions and the values in it.
-
-    A value that enters or leaves it has a box without extent at its upper or lower edge.
-    """
-
-    key: Hashable = ()
-    title: str = ""
-    boxes: dict[Hashable, tuple[str, Sequence[str]]] = field(default_factory=dict)
-    """The class and the texts of each, in the order of the program."""
-    ranks: dict[Hashable, float] = field(default_factory=dict)
-    inner: dict[Hashable, _Region] = field(default_factory=dict)
-    ports: dict[tuple[str, Hashable], bool] = field(default_factory=dict)
-    """Where values enter and leave (`in`, `out`), and whether that is at the upper edge."""
-    flows: dict[Hashable, _Flow] = field(default_factory=dict)
-    laid: LayeredLayout | None = None
-
-    @staticmethod
-    def tree(graph: Graph, source: Source, inputs: Sequence[str]) -> _Region:
-        """Return the program as a region with all others inside."""
-        root = _Region()
-        around: dict[Hashable, list[_Region]] = {}
-        for index, (value, name) in enumerate(zip(graph.parameters, inputs, strict=True)):
-            texts = _texts(value, cut(one_line(name), _LONGEST))
-            around[PARAMETER, index] = root._add((PARAMETER, index), -1.0, PARAMETER, texts)
-        for index, kernel in enumerate(graph.kernels):
-            region, chain = root, [root]
-            loop = kernel.loops[-1] if kernel.loops else -1
-            for key, title in reversed([*_regions(graph, loop, kernel.branch)]):
-                region = region.inner.setdefault(key, _Region(key, title))
-                chain[-1].ranks.setdefault(key, index)
-                chain.append(region)
-            key = ("kernel", index)
-            carried = [e for e in graph.edges if _key(e.source) == _key(e.target) == key]
-            lines = box_lines(index, kernel, source)
-            lines += [f"↻ {edge.value.text} to the next iteration" for edge in carried]
-            region._add(key, index, "kernel", lines)
-            around[key] = chain
-        for index, value in enumerate(graph.outputs):
-            key = (OUTPUT, index)
-            around[key] = root._add(key, float("inf"), OUTPUT, _texts(value))
-        for flow in _flows(graph):
-            root._route(flow, around)
-        return root
-
-    def _add(self, key: Hashable, rank: float, name: str, texts: Sequence[str]) -> list[_Region]:
-        self.boxes[key] = (name, texts)
-        self.ranks[key] = rank
-        return [self]
-
-    def _route(self, flow: _Flow, around: dict[Hashable, list[_Region]]) -> None:
-        """Add a value to all regions that it is in, from its source to its readers."""
-        chain = around[flow.source]
-        for depth, region in enumerate(chain):
-            outside = chain[depth + 1].key if depth + 1 < len(chain) else flow.source
-            is_home = outside == flow.source
-            targets: dict[Hashable, None] = {}
-            for target in flow.targets:
-                there = around[target]
-                shared = sum(a is b for a, b in zip(chain, there, strict=False))
-                if shared <= depth:
-                    targets[region._port(flow, "out", is_top=flow.goes_back)] = None
-                elif shared == depth + 1:
-                    inside = there[depth + 1 :]
-                    targets[inside[0].key if inside else target] = None
-                    for level, inner in enumerate(inside):
-                        following = inside[level + 1].key if level + 1 < len(inside) else target
-                        entered = inner.flows.setdefault(
-                            flow.key,
-                            _Flow(flow.key, inner._port(flow, "in", is_top=not flow.goes_back), []),
-                        )
-                        entered.targets += [following] * (following not in entered.targets)
-            if targets:
-                text = flow.label if is_home else []
-                region.flows[flow.key] = _Flow(flow.key, outside, list(targets), text)
-
-    def _port(self, flow: _Flow, way: str, *, is_top: bool) -> Hashable:
-        """Add the box without extent where a value enters or leaves, `in` or `out`."""
-        key = (way, flow.key)
-        self.ports[key] = is_top
-        self.ranks[key] = -1.0 if is_top else float("inf")
-        return key
-
-    def places(self) -> LayeredLayout:
-        """Return where everything in it is."""
-        if self.laid is None:
-            boxes = [self._box(key) for key in sorted(self.ranks, key=self.ranks.__getitem__)]
-            flows = [
-                LayeredFlow(
-                    flow.key,
-                    flow.source,
-                    tuple(flow.targets),
-                    max((_width(text) + 4 for text in flow.label), default=0.0),
-                    len(flow.label) * _LINE,
-                )
-                for flow in self.flows.values()
-            ]
-            self.laid = layout(boxes, flows)
-        return self.laid
-
-    def _box(self, key: Hashable) -> LayeredBox:
-        rank = self.ranks[key]
-        region = self.inner.get(key)
-        if region is not None:
-            width, height = region.extent()
-            entries = {flow: x for (way, flow), x in region.crossings() if way == "in"}
-            exits = {flow: x for (way, flow), x in region.crossings() if way == "out"}
-            return LayeredBox(key, width, height, rank, entries, exits)
-        if key not in self.boxes:
-            return LayeredBox(key, 0.0, 0.0, rank, is_first=rank < 0, is_last=rank > 0)
-        name, texts = self.boxes[key]
-        width = max(map(_width, texts), default=0.0) + 2 * _PADDING
-        height = len(texts) * _LINE + _PADDING
-        return LayeredBox(key, width, height, rank, is_last=name == OUTPUT)
-
-    def extent(self) -> tuple[float, float]:
-        """Return the width and height of its box, with its title."""
-        places = self.places()
-        width = max(places.width, _width(self.title)) + 2 * _INSIDE
-        return width, places.height + 2 * _INSIDE + _LINE
-
-    def crossings(self) -> Iterator[tuple[tuple[str, Hashable], float]]:
-        """Yield the values that enter and leave it, with the place from the left edge."""
-        for key in self.ports:
-            yield key, self.places().boxes[key][0] + _INSIDE
-
-    def drawn(self, x: float, y: float) -> Iterator[str]:
-        """Yield the SVG of everything in it, with its upper left corner at a point."""
-        places = self.places()
-        yield f'<g transform="translate({x:.1f} {y:.1f})">'
-        for key, (left, top) in places.boxes.items():
-            region = self.inner.get(key)
-            if region is not None:
-                width, height = region.extent()
-                yield _rect("loop", left, top, width, height)
-                for port, along in region.crossings():
-                    begin, end = 0.0, float(_INSIDE + _LINE)
-                    if not region.ports[port]:
-                        begin, end = height - _INSIDE, height
-                    yield _path(f"M{left + along:.1f} {top + begin:.1f}V{top + end:.1f}")
-                yield _text("title", left + _INSIDE, top + _LINE, region.title)
-                yield from region.drawn(left + _INSIDE, top + _INSIDE + _LINE)
-        for _, path, has_arrow in places.lines:
-            yield _path(path, has_arrow=has_arrow)
-        for key, (left, top) in places.boxes.items():
-            if key not in self.boxes:
-                continue
-            name, texts = self.boxes[key]
-            box = self._box(key)
-            yield _rect(name, left, top, box.width, box.height)
-            for line, text in enumerate(texts, 1):
-                style = "bold" if line == 1 and name == "kernel" else ""
-                yield _text(style, left + _PADDING, top + line * _LINE, text)
-        for key, (left, top) in places.labels:
-            for line, text in enumerate(self.flows[key].label, 1):
-                yield _text("dim", left + 2, top + line * _LINE - 3, text)
-        yield "</g>"
+def _boxes(graph: Graph, source: Source, inputs: Sequence[str]) -> dict[_Key, _Box]:
+    """Return the inputs, the kernels and the results, in the order of the program."""
+    names = inputs if len(inputs) == len(graph.parameters) else [""] * len(graph.parameters)
+    boxes: dict[_Key, _Box] = {}
+    for index, (value, name) in enumerate(zip(graph.parameters, names, strict=True)):
+        named = f"{cut(one_line(name), _LONGEST)}: " if name else ""
+        boxes[PARAMETER, index] = _Box(PARAMETER, [f"{named}{_label(value)}"])
+    for index, kernel in enumerate(graph.kernels):
+        around = tuple(_regions(graph, kernel))[::-1]
+        boxes[KERNEL, index] = _Box(KERNEL, _texts(index, kernel, source), around)
+    for index, value in enumerate(graph.outputs):
+        boxes[OUTPUT, index] = _Box(OUTPUT, [_label(value)])
+    return boxes
 
 
-@dataclass(slots=True)
-class _Flow:
-    """A value in a region: where it is from, and what reads it."""
-
-    key: Hashable
-    source: Hashable
-    targets: list[Hashable]
-    label: Sequence[str] = ()
-    goes_back: bool = False
-    """Whether it is for the next iteration, from a kernel to one above it."""
+def _label(value: Value) -> str:
+    return f"{value.text} {units.size(value.bytes)}"
 
 
-def _flows(graph: Graph) -> Iterable[_Flow]:
-    """Return the values of a graph; one for all readers where it is certain that it is one."""
-    flows: dict[Hashable, _Flow] = {}
-    for index, edge in enumerate(graph.edges):
-        if _key(edge.source) == _key(edge.target):
-            continue
-        goes_back = edge.source.what == edge.target.what and edge.source.index > edge.target.index
-        value = edge.value.text if _is_only(graph, edge) else index
-        key: Hashable = (_key(edge.source), value, goes_back)
-        label = [edge.value.text, units.size(edge.value.bytes)]
-        flow = flows.setdefault(key, _Flow(key, _key(edge.source), [], label, goes_back))
-        if _key(edge.target) not in flow.targets:
-            flow.targets.append(_key(edge.target))
-    return flows.values()
+def _texts(index: int, kernel: Kernel, source: Source) -> list[str]:
+    """Return what is written in the box of a kernel: its title, and what it computes."""
+    launches = interval(kernel.launches, kernel.launches_at_most)
+    lines = [f"{index + 1}: {kernel.title}{'' if launches == '1' else f' × {launches}'}"]
+    texts = (" ".join(one_line(source(path)).split()) for path in kernel.equations)
+    sources = list(dict.fromkeys(cut(text, _LONGEST) for text in texts))
+    lines += sources[:_MOST]
+    if len(sources) > _MOST:
+        lines.append(f"… {len(sources) - _MOST} more")
+    return lines
 
 
-def _is_only(graph: Graph, edge: Edge) -> bool:
-    """Return whether the source of an edge has one value of its type."""
-    if edge.source.what == PARAMETER:
-        return True
-    outputs = graph.kernels[edge.source.index].outputs
-    return sum(value.text == edge.value.text for value in outputs) <= 1
-
-
-def _regions(graph: Graph, loop: int, branch: int) -> Iterator[tuple[Hashable, str]]:
+def _regions(graph: Graph, kernel: Kernel) -> Iterator[tuple[_Key, str]]:
     """Yield the loops and arms around a kernel with their titles, innermost first."""
+    loop, branch = kernel.loops[-1] if kernel.loops else -1, kernel.branch
     while loop >= 0 or branch >= 0:
         if branch >= 0 and graph.branches[branch].loop == loop:
             arm = graph.branches[branch]
@@ -325,17 +216,94 @@ def _regions(graph: Graph, loop: int, branch: int) -> Iterator[tuple[Hashable, s
             branch = graph.branches[branch].parent
 
 
-def _texts(value: Value, name: str = "") -> list[str]:
-    return [f"{name}: {value.text}" if name else value.text, units.size(value.bytes)]
+def _flows(graph: Graph, boxes: Mapping[_Key, _Box]) -> list[_Flow]:
+    """Return the values of a graph, each with a line in the box of the kernel that writes it.
+
+    There is one for all readers where it is certain that it is one.
+    """
+    flows: dict[tuple[_Key, str | int], _Flow] = {}
+    for index, edge in enumerate(graph.edges):
+        source, target = boxes[_key(edge.source)], boxes[_key(edge.target)]
+        if source is target:
+            source.texts.append(f"↻ {edge.value.text} to the next iteration")
+            continue
+        key = _key(edge.source), edge.value.text if _is_only(graph, edge) else index
+        if key not in flows:
+            if source.name == KERNEL:
+                source.texts.append(f"→ {_label(edge.value)}")
+            flows[key] = _Flow(source, len(source.texts) - 1)
+        if all(box is not target for box, _ in flows[key].targets):
+            flows[key].targets.append((target, target.ends))
+            target.ends += 1
+    return list(flows.values())
 
 
-def _key(end: End) -> tuple[str, int]:
+def _key(end: End) -> _Key:
     return (end.what, end.index)
 
 
-def _path(path: str, *, has_arrow: bool = False) -> str:
-    arrow = ' marker-end="url(#jaxsight-arrow)"' if has_arrow else ""
-    return f'<path class="edge" d="{path}" fill="none" stroke="{_DIM[0]}"{arrow}/>'
+def _is_only(graph: Graph, edge: Edge) -> bool:
+    """Return whether the source of an edge has one value of its type."""
+    if edge.source.what == PARAMETER:
+        return True
+    outputs = graph.kernels[edge.source.index].outputs
+    return sum(value.text == edge.value.text for value in outputs) <= 1
+
+
+def _stacked(boxes: Iterable[_Box]) -> tuple[list[tuple[int, str, float, float]], float]:
+    """Place boxes below each other; return the loops and arms around them, and the height.
+
+    Of each loop or arm that is its depth, its title, its upper and its lower edge.
+    """
+    y, frames = 0.0, list[tuple[int, str, float, float]]()
+    opened: list[tuple[_Key, str, float]] = []
+
+    def close(depth: int) -> None:
+        nonlocal y
+        while len(opened) > depth:
+            _, title, top = opened.pop()
+            frames.append((len(opened), title, top, y))
+            y += _INSIDE
+
+    for box in boxes:
+        pairs = zip(opened, box.around, strict=False)
+        differ = (at for at, (one, other) in enumerate(pairs) if one[0] != other[0])
+        close(next(differ, min(len(opened), len(box.around))))
+        for key, title in box.around[len(opened) :]:
+            opened.append((key, title, y))
+            y += _LINE + _INSIDE
+        box.top = y
+        y += box.height + _INSIDE
+    close(0)
+    return frames, y
+
+
+def _lines(boxes: Mapping[_Key, _Box]) -> Iterator[tuple[_Box, str]]:
+    for box in boxes.values():
+        yield from ((box, text) for text in box.texts)
+
+
+def _sides(box: _Box, edge: float) -> tuple[float, float]:
+    """Return the left and the right edge of a box; `edge` is that of the outermost ones."""
+    inset = len(box.around) * _INSIDE
+    return inset, edge - inset
+
+
+def _in_lanes(flows: Iterable[_Flow]) -> Iterator[tuple[int, _Flow]]:
+    """Yield each value with its lane: short ones next to the boxes, none over another one."""
+    lanes: list[list[tuple[float, float]]] = []
+    for flow in sorted(flows, key=lambda flow: flow.span[1] - flow.span[0]):
+        top, bottom = flow.span
+        free = (at for at, of in enumerate(lanes) if all(b < top or bottom < a for a, b in of))
+        lane = next(free, len(lanes))
+        lanes += [[] for _ in range(lane + 1 - len(lanes))]
+        lanes[lane].append((top, bottom))
+        yield lane, flow
+
+
+def _arrow(path: str) -> str:
+    end = ' marker-end="url(#jaxsight-arrow)"'
+    return f'<path class="edge" d="{path}" fill="none" stroke="{_DIM[0]}"{end}/>'
 
 
 def _rect(name: str, x: float, y: float, width: float, height: float) -> str:
@@ -346,12 +314,9 @@ def _rect(name: str, x: float, y: float, width: float, height: float) -> str:
 
 
 def _text(style: str, x: float, y: float, text: str) -> str:
-    colour = _DIM[0] if style in ("dim", "title") else _INK[0]
+    colour = _DIM[0] if style == "dim" else _INK[0]
     weight = ' font-weight="bold"' if style == "bold" else ""
-    halo = ""
-    if style == "title":  # values that enter a loop may cross its title
-        halo = f' stroke="{_COLOURS["loop"][0]}" stroke-width="4" paint-order="stroke"'
     return (
-        f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" fill="{colour}"{weight}{halo} '
+        f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" fill="{colour}"{weight} '
         f'xml:space="preserve">{escape(text)}</text>'
     )

@@ -37,6 +37,10 @@ log = logging.getLogger(__name__)
 
 KILLED = 9  # SIGKILL, which Windows has no name for
 
+CONTINUE_PAUSE = 1.0
+"""Seconds between signals that continue a guardian whose tracer is still starting: a stopped one
+(SIGSTOP) would never answer, and a signal costs nothing."""
+
 EXIT_GRACE = 1.0
 """Seconds from the closing of the protocol's pipe to the report of the exit, which the guardian
 writes at once; past them, the process is killed."""
@@ -126,6 +130,7 @@ class TracerProcess(asyncio.SubprocessProtocol):
 
     def busy(self) -> None:
         """Start frequent checks of memory and processes, as a request begins."""
+        self._continue()
         self._send_command(f"busy {self._limits.memory} {self._limits.processes}")
 
     def idle(self) -> None:
@@ -142,6 +147,7 @@ class TracerProcess(asyncio.SubprocessProtocol):
         self._killed_for = death
         if self._control is not None:
             self._send_command("kill")
+            self._continue()
         elif self._transport is not None:
             self._transport.kill()
         self._after(EXIT_GRACE, self._kill_directly)
@@ -208,6 +214,18 @@ class TracerProcess(asyncio.SubprocessProtocol):
             if self._control is None:
                 transport.kill()
         self._after(self._limits.start, self._start_expired)
+        self._keep_starting()
+
+    def _keep_starting(self) -> None:
+        if not self.ready.done():
+            self._continue()
+            self._after(CONTINUE_PAUSE, self._keep_starting)
+
+    def _continue(self) -> None:
+        """Continue the guardian if it was stopped; it continues its children."""
+        if self._transport is not None and os.name == "posix":
+            with contextlib.suppress(ProcessLookupError):
+                self._transport.send_signal(signal.SIGCONT)
 
     def _start_expired(self) -> None:
         if not self.ready.done():
@@ -297,6 +315,7 @@ class TracerProcess(asyncio.SubprocessProtocol):
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """Handle the closing of a pipe; if it is the protocol's, the process must exit soon."""
         if fd == 1:
+            self._continue()
             self._after(EXIT_GRACE, lambda: self.kill(Death(Reason.PROTOCOL)))
 
     def process_exited(self) -> None:

@@ -16,24 +16,38 @@ from itertools import islice
 
 from jaxsight.rules.recompilation import FIRST_SHAPES, Miss, named
 from jaxsight.rules.rule import NodeViolation, Rule, Violation
-from jaxsight.rules.text.expressions import FunctionNode, dotted
+from jaxsight.rules.text.expressions import FunctionNode, argument_of, dotted
 from jaxsight.rules.text.jitted import JitFunction, JittedCalls
 from jaxsight.rules.text.python_loops import InLoops, PythonLoop
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import written
 from jaxsight.rules.wording import quoted
-from jaxsight.text import units
 from jaxsight.text.names import bound_in, read_in
+from jaxsight.text.units import count
 
 RULE = Rule(
     __name__, "Call site triggers repeated recompilation.", severity="warning", always=False
 )
 
 
+def last_batch(function: str, argument: str, last: int, others: int) -> tuple[str, str, str]:
+    """Return the message, the help and the note about a smaller last batch."""
+    batch, rows = quoted(argument, "batch", most=18), count(last, "row")
+    return (
+        f"{quoted(function, most=20)} compiles twice: the last {batch} has {rows}, not {others:,}",
+        "drop the last batch, or pad it to the full size and mask the rest",
+        "each shape is another program",
+    )
+
+
 # What has another value or another shape in every iteration of a loop, by the text.
 
 _BY_SHAPE = frozenset({"zeros", "ones", "empty", "full", "eye", "identity"})
 """Functions of NumPy whose first argument is a shape."""
+_RANDOM = frozenset(
+    {"normal", "uniform", "bernoulli", "randint", "exponential", "gumbel", "laplace"}
+)
+"""Functions of `jax.random` that take a key and a shape."""
 _JOINS = frozenset({"array", "asarray", "stack", "concatenate", "vstack", "hstack"})
 """Functions that make an array of a list."""
 _STARTS = re.compile(
@@ -94,26 +108,39 @@ class Varying:
                 return self.is_number(operand)
             case ast.Tuple(elts=parts):
                 return any(map(self.is_number, parts))
-            case ast.Call(func=ast.Name(id="float" | "int"), args=[argument]):
+            case ast.Call(func=ast.Name(id="float" | "int" | "str"), args=[argument]):
                 return self.is_number(argument)
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+                return self._is_grown(name)
+            case ast.JoinedStr(values=parts):
+                shown = (part.value for part in parts if isinstance(part, ast.FormattedValue))
+                return any(map(self.is_number, shown))
             case _:
                 return False
 
     def is_shape(self, node: ast.expr) -> bool:
         """Whether an expression is an array whose shape differs."""
-        match self._resolved(node):
+        if isinstance(node, ast.Name) and self._is_peeled(node.id):
+            return True
+        node = self._resolved(node)
+        match node:
             case ast.Subscript(slice=ast.Tuple(elts=parts)):
                 return any(map(self._is_open_slice, parts))
             case ast.Subscript(slice=part):
                 return self._is_open_slice(part)
             case ast.Call(func=function, args=arguments):
-                package, _, name = self._scope.full(function).rpartition(".")
+                full = self._scope.full(function)
+                package, _, name = full.rpartition(".")
+                if package == "jax.random" and name in _RANDOM:
+                    shape = argument_of(node, 1, "shape")
+                    return shape is not None and self.is_number(shape)
                 if package not in ("jax.numpy", "numpy") or not arguments:
                     return False
                 if name in _BY_SHAPE or (name == "arange" and len(arguments) == 1):
                     return self.is_number(arguments[0])
-                grown = dotted(arguments[0])
-                return name in _JOINS and grown in self._grown and not self._bound[grown]
+                if name in _JOINS and self._is_grown(dotted(arguments[0])):
+                    return True
+                return name in ("array", "asarray") and self.is_shape(arguments[0])
             case _:
                 return False
 
@@ -143,14 +170,29 @@ class Varying:
         if not isinstance(made, ast.Call) or not made.args:
             return None
         package, _, name = self._scope.full(made.func).rpartition(".")
-        if package not in ("numpy", "jax.numpy") or name not in _BY_SHAPE:
+        if package == "jax.random" and name in _RANDOM and len(made.args) > 1:
+            shape = made.args[1]
+        elif package in ("numpy", "jax.numpy") and name in _BY_SHAPE - {"eye", "identity"}:
+            shape = made.args[0]
+        else:
             return None
-        shape = made.args[0]
-        match shape.elts[0] if isinstance(shape, ast.Tuple) and shape.elts else shape:
-            case ast.Constant(value=int(rows)):
-                return rows
+        first = shape.elts[0] if isinstance(shape, ast.Tuple) and shape.elts else shape
+        value = first.value if isinstance(first, ast.Constant) else None
+        return value if isinstance(value, int) else None
+
+    def _is_grown(self, name: str) -> bool:
+        """Whether a list is longer in each iteration."""
+        return name in self._grown and not self._bound[name]
+
+    def _is_peeled(self, name: str) -> bool:
+        """Whether an array is shorter in each iteration: `x = x[1:]`."""
+        match self._made.get(name):
+            case ast.Subscript(value=ast.Name(id=source), slice=ast.Slice(lower=lower, upper=None)):
+                first = lower.value if isinstance(lower, ast.Constant) else 0
+                is_cut = source == name and isinstance(first, int) and first > 0
+                return is_cut and self._bound[name] == 1 and not self._is_short
             case _:
-                return None
+                return False
 
     def _is_open_slice(self, part: ast.expr) -> bool:
         """Whether one end of a slice is a number that differs, and the other one is fixed."""
@@ -229,7 +271,9 @@ def _varies(
             return NodeViolation(
                 at,
                 f"{compiled}: {static} changes",
-                help="trace the argument: take it out of `static_argnums` or `static_argnames`",
+                help="pass the same text in all iterations"
+                if isinstance(argument, ast.JoinedStr)
+                else "trace the argument: take it out of `static_argnums` or `static_argnames`",
                 notes=(kept,),
             )
     for argument in jitted.traced_arguments(call):
@@ -241,14 +285,8 @@ def _varies(
                 notes=(kept,),
             )
         if not which and (rows := varying.last_rows(argument)) is not None:
-            (last, others), batch = rows, quoted(written(argument), "batch", most=18)
-            return NodeViolation(
-                at,
-                f"{quoted(function, most=20)} compiles twice: the last {batch} has "
-                f"{units.count(last, 'row')}, not {others:,}",
-                help="drop the last batch, or pad it to the full size and mask the rest",
-                notes=("each shape is another program",),
-            )
+            message, help, note = last_batch(function, written(argument), *rows)
+            return NodeViolation(at, message, help=help, notes=(note,))
     return None
 
 

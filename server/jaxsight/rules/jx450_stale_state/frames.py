@@ -7,8 +7,8 @@ the order of the text or in different iterations of a loop around both.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -32,6 +32,11 @@ class Instant:
     branches: tuple[tuple[int, int], ...]
     """The branches that it is in: each the number of the `if`, and which of its blocks."""
 
+    @property
+    def statement(self) -> int:
+        """The number of the statement of the module, after `joined`."""
+        return self.number // _MOST
+
     def may_precede(self, other: Instant) -> bool:
         """Whether it comes before another moment, in the text or in an iteration before."""
         if set(self.loops) & set(other.loops):
@@ -39,6 +44,18 @@ class Instant:
         taken = dict(self.branches)
         apart = any(taken.get(at, block) != block for at, block in other.branches)
         return self.number < other.number and not apart
+
+
+@dataclass(frozen=True, slots=True)
+class FrameCall:
+    """A call, by the dotted name of the function, with its arguments that are plain names."""
+
+    name: str
+    arguments: tuple[tuple[int | str, str], ...]
+    constants: str
+    """Its source, if all of its arguments are constants, and there are some; else empty."""
+    place: Place
+    moment: Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +68,13 @@ class StateChange:
     moment: Instant
     constant: str
     """The source of a constant; empty for other values."""
-    body: int
-    """Which of the bodies it is in that the frame is of."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeFrame:
     """What a scope does, in order."""
 
-    calls: tuple[tuple[str, Instant], ...]
-    """When functions are called, by their dotted names."""
+    calls: tuple[FrameCall, ...]
     changes: tuple[StateChange, ...]
     made: tuple[tuple[str, Instant], ...]
     """When functions are defined and names are first assigned."""
@@ -95,11 +109,40 @@ class ScopeFrame:
         return None
 
 
-def frame_of(*bodies: Sequence[ast.stmt]) -> ScopeFrame:
-    """Return what the statements of a scope do: a function's body, or a module's statements."""
+def constant_of(value: ast.expr | None) -> str:
+    """Return the source of a constant; nothing for other values."""
+    return ast.unparse(value) if isinstance(value, ast.Constant) else ""
+
+
+def joined(frames: Iterable[ScopeFrame]) -> ScopeFrame:
+    """Return what a module does, from what its statements do."""
+    calls: list[FrameCall] = []
+    changes: list[StateChange] = []
+    made: list[tuple[str, Instant]] = []
+    for number, frame in enumerate(frames):
+        first = number * _MOST
+        calls += (replace(call, moment=_later(call.moment, first)) for call in frame.calls)
+        changes += (replace(each, moment=_later(each.moment, first)) for each in frame.changes)
+        made += ((name, _later(moment, first)) for name, moment in frame.made)
+    return ScopeFrame(tuple(calls), tuple(changes), tuple(made))
+
+
+_MOST = 1 << 32
+"""More than what happens in one statement."""
+
+
+def _later(moment: Instant, first: int) -> Instant:
+    return Instant(
+        moment.number + first,
+        tuple(loop + first for loop in moment.loops),
+        tuple((at + first, block) for at, block in moment.branches),
+    )
+
+
+def frame_of(body: Sequence[ast.stmt]) -> ScopeFrame:
+    """Return what the statements of a scope do."""
     order = _Order(AbstractState())
-    for order.body, body in enumerate(bodies):
-        order.run(body)
+    order.run(body)
     return ScopeFrame(tuple(order.calls), tuple(order.changes), tuple(order.made.items()))
 
 
@@ -108,13 +151,13 @@ class _Order(AbstractInterpreter[AbstractState[None], None]):
 
     ITERATIONS = 1  # `Instant` knows of the others
 
-    calls: list[tuple[str, Instant]]
+    calls: list[FrameCall]
     changes: list[StateChange]
     made: dict[str, Instant]
 
     def __init__(self, state: AbstractState[None]) -> None:
         super().__init__(state)
-        self.calls, self.changes, self.made, self.body = [], [], {}, 0
+        self.calls, self.changes, self.made = [], [], {}
         self._number = 0
         self._loops: tuple[int, ...] = ()
         self._branches: tuple[tuple[int, int], ...] = ()
@@ -150,12 +193,17 @@ class _Order(AbstractInterpreter[AbstractState[None], None]):
         if name:
             now = self._now()
             self.made.setdefault(name, now)
-            constant = ast.unparse(source) if isinstance(source, ast.Constant) else ""
-            self.changes.append(StateChange(name, place_of(target), now, constant, self.body))
+            self.changes.append(StateChange(name, place_of(target), now, constant_of(source)))
 
     def expression(self, node: ast.expr) -> None:
         if isinstance(node, ast.Lambda):
             return
         self.parts(node)
         if isinstance(node, ast.Call):
-            self.calls.append((dotted(node.func), self._now()))
+            arguments: list[tuple[int | str, ast.expr]] = [*enumerate(node.args)]
+            arguments += [(word.arg, word.value) for word in node.keywords if word.arg]
+            names = tuple((at, dotted(value)) for at, value in arguments if dotted(value))
+            fixed = arguments and all(isinstance(v, ast.Constant) for _, v in arguments)
+            constants = ast.unparse(node) if fixed else ""
+            call = FrameCall(dotted(node.func), names, constants, place_of(node), self._now())
+            self.calls.append(call)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsight.rules.jx450_stale_state.frames import ScopeFrame, frame_of
+from jaxsight.rules.jx450_stale_state.frames import ScopeFrame, constant_of, frame_of
 from jaxsight.rules.text.expressions import FunctionNode, Place, dotted, place_of
 from jaxsight.rules.text.jitted import decorated, is_bound_once, jit_of
 from jaxsight.rules.text.scope_tree import scopes_of
@@ -54,6 +54,12 @@ class Assignment:
     """It is made where functions are jitted anew."""
     is_nothing: bool
     """`None` is assigned: what is not there yet."""
+    always: bool
+    """It is in no branch of the function."""
+    constant: str
+    """The source of a constant; empty for other values."""
+    is_name: bool
+    """A variable is assigned, such as a parameter."""
     sources: Sources
     """What its value is made of."""
 
@@ -64,11 +70,13 @@ class StateFacts:
 
     reads: tuple[tuple[str, StateRead], ...]
     """By function."""
+    parameter_reads: tuple[tuple[str, str, str], ...]
+    """Functions with a parameter and an attribute of it that they, or functions in them, read."""
     assignments: tuple[Assignment, ...]
     compared: tuple[str, ...]
     """Classes whose objects have a value: they define `__eq__` or `__hash__`."""
     frames: tuple[tuple[str, ScopeFrame], ...]
-    """What functions do in order."""
+    """What functions do in order; the module's part under an empty name."""
     local: tuple[tuple[str, str, str], ...]
     """Functions with a name that they bind to a jitted function, and its name in the module."""
     instances: tuple[tuple[str, str, str], ...]
@@ -86,15 +94,16 @@ def node_at(place: Place) -> ast.expr:
 def state_facts(tree: ast.Module, imported: Imports) -> StateFacts:
     """Return what a statement says about state."""
     reads: list[tuple[str, StateRead]] = []
+    parameters: list[tuple[str, str, str]] = []
     assignments: list[Assignment] = []
     frames: list[tuple[str, ScopeFrame]] = []
     local: list[tuple[str, str, str]] = []
     instances: list[tuple[str, str, str]] = []
     for scope in scopes_of(tree, dict(imported)):
+        if not isinstance(scope.node, ast.Lambda):
+            frames.append((scope.name, frame_of(scope.node.body if scope.node else tree.body)))
         if scope.node is None:
             continue
-        if not isinstance(scope.node, ast.Lambda):
-            frames.append((scope.name, frame_of(scope.node.body)))
         local += _local(scope)
         instances += (
             (scope.name, name, value.func.id)
@@ -102,6 +111,12 @@ def state_facts(tree: ast.Module, imported: Imports) -> StateFacts:
             if isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
         )
         reads += ((scope.name, read) for read in _reads(scope))
+        parameters += (
+            (holder.name, node.value.id, node.attr)
+            for node, _ in scope.nodes
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+            if node.value.id in (holder := scope.holder(node.value.id)).parameters
+        )
         assignments += _assignments(scope)
     compared = (
         node.name
@@ -111,6 +126,7 @@ def state_facts(tree: ast.Module, imported: Imports) -> StateFacts:
     )
     return StateFacts(
         tuple(reads),
+        tuple(parameters),
         tuple(assignments),
         tuple(compared),
         tuple(frames),
@@ -172,7 +188,7 @@ def _assignments(scope: NameScope) -> Iterator[Assignment]:
         if isinstance(node, ast.Call)
     )
     is_first = any(map(_FIRST.match, names))
-    for node, _ in scope.nodes:
+    for node, around in scope.nodes:
         match node:
             case ast.Assign(value=value):
                 targets = node.targets
@@ -201,6 +217,9 @@ def _assignments(scope: NameScope) -> Iterator[Assignment]:
                 is_first,
                 renews,
                 is_nothing,
+                not any(isinstance(condition, ast.If) for condition in around),
+                constant_of(value) if not isinstance(node, ast.AugAssign) else "",
+                isinstance(value, ast.Name) and not isinstance(node, ast.AugAssign),
                 sources,
             )
 

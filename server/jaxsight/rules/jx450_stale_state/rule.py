@@ -1,17 +1,16 @@
 """JX450: a compiled function reads state that changes later: it keeps what it was when traced.
 
-Found in the text of the module: variables, attributes of a static `self`. Where a
-change is seen between two calls, it is certain; where another function
+Found in the text of the module: variables, attributes of a static `self`, static arguments that are
+changed in place. Where a change is seen between two calls, it is certain; where another function
 makes it, the message says that later changes are ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from jaxsight.rules.jx450_stale_state.frames import Instant, ScopeFrame, frame_of
+from jaxsight.rules.jx450_stale_state.frames import Instant, ScopeFrame, StateChange, joined
 from jaxsight.rules.jx450_stale_state.reads import (
     Assignment,
     StateFacts,
@@ -27,6 +26,8 @@ from jaxsight.rules.wording import quoted
 
 RULE = Rule(__name__, "Compiled function reads state that changes later.", severity="warning")
 
+_PYTREES = frozenset({"register_pytree_node_class", "register_pytree_with_keys_class"})
+"""Decorators of classes whose objects are still compared by identity where they are static."""
 _SHORT = 20
 """Characters of each of the two names in a message."""
 
@@ -39,8 +40,7 @@ def find(statements: Sequence[Statement]) -> Iterator[ModuleViolation]:
         return
     imports = imports_of(statements)
     facts = [statement.read(state_facts, imports) for statement in statements]
-    frame = frame_of(*(statement.tree().body for statement in statements))
-    yield from _Module(module, jitted_module(statements), facts, frame).violations()
+    yield from _Module(module, jitted_module(statements), facts).violations()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +57,22 @@ class _Reader:
 
 class _Module:
     def __init__(
-        self,
-        module: TracedModule,
-        jitted: JittedModule,
-        facts: Sequence[StateFacts],
-        frame: ScopeFrame,
+        self, module: TracedModule, jitted: JittedModule, facts: Sequence[StateFacts]
     ) -> None:
         self._module = module
         self._facts = facts
-        self._frame = frame
         self._jitted = dict(jitted.functions)
         self._instances = {("", name): class_ for name, class_ in jitted.instances}
         self._instances |= {(of, name): made for each in facts for of, name, made in each.instances}
         self._compared = {name for each in facts for name in each.compared}
         self._assignments = [each for fact in facts for each in fact.assignments]
+        self._parameter_reads = {read for fact in facts for read in fact.parameter_reads}
+        self._method_reads = {
+            (function, read.name.partition(".")[2])
+            for fact in facts
+            for function, read in fact.reads
+            if read.owner
+        }
         self._readers = [
             _Reader(module.functions[function], read)
             for fact in facts
@@ -83,42 +85,46 @@ class _Module:
                 self._outside.setdefault(reader.read.holder, []).append(reader)
         self._local = {(of, name): inner for fact in facts for of, name, inner in fact.local}
         self._reached: dict[str, frozenset[str]] = {}
+        self._by_calls: list[tuple[tuple[str, str], ModuleViolation]] = []
+        """What methods change, for where the read itself is not reported."""
 
     def violations(self) -> Iterator[ModuleViolation]:
         """Yield the findings, certain ones first."""
         reported: set[tuple[str, str]] = set()
-        for key, violation in chain(self._in_frames(), self._in_functions(), self._counted()):
-            if key not in reported:
-                reported.add(key)
-                yield violation
+        for found in (self._in_frames(), self._in_functions(), self._counted(), self._by_calls):
+            for key, violation in found:
+                if key not in reported:
+                    reported.add(key)
+                    yield violation
 
     def _in_frames(self) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
         """Yield what a scope changes between two calls of a function."""
-        yield from self._in_frame("", self._frame, None)
-        for number, fact in enumerate(self._facts):
-            for name, frame in fact.frames:
+        frames = [dict(fact.frames) for fact in self._facts]
+        yield from self._in_frame("", joined(each[""] for each in frames), None)
+        for number, each in enumerate(frames):
+            for name, frame in each.items():
                 function = self._module.functions.get(name)
-                if function is None or not function.kinds:
+                if name and (function is None or not function.kinds):
                     yield from self._in_frame(name, frame, number)
 
     def _in_frame(
         self, of: str, frame: ScopeFrame, number: int | None
     ) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
-        if any(name.endswith(("clear_cache", "clear_caches")) for name, _ in frame.calls):
+        if any(call.name.endswith(("clear_cache", "clear_caches")) for call in frame.calls):
             return
         yield from self._objects(of, frame, number)
         readers = self._outside.get(of)
         if not readers:
             return
         called: dict[str, frozenset[str]] = {}
-        for name in dict(frame.calls):
+        for name in {call.name for call in frame.calls}:
             jitted = self._jitted.get(name)
             local = self._local.get((of, name), "")
             called[name] = self._reach(local or (jitted.of if jitted is not None else "") or name)
         for reader in readers:
             read = reader.read
             names = {name for name, reached in called.items() if reader.name in reached}
-            calls = [moment for name, moment in frame.calls if name in names]
+            calls = [call.moment for call in frame.calls if call.name in names]
             since = self._made(frame, names, reader.name, of)
             if calls and since is not None:
                 change = frame.changed_between(read.name, calls, since)
@@ -160,47 +166,120 @@ class _Module:
     def _objects(
         self, of: str, frame: ScopeFrame, number: int | None
     ) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
-        """Yield changes of objects that are static in calls of their methods before and after."""
+        """Yield changes of objects that are static arguments of calls before and after."""
+        by_methods = list(self._set_by_methods(of, frame))
+        setters = {(each.moment.number, each.name): method for method, each in by_methods}
+        frame = replace(frame, changes=(*frame.changes, *(change for _, change in by_methods)))
         attributes = {change.name for change in frame.changes if change.name.count(".") == 1}
         for name in sorted(attributes):
             owner, _, attribute = name.partition(".")
-            class_ = self._instances.get((of, owner), "")
-            since = frame.bound_at(owner)
-            if since is None or class_ in self._compared or not self._is_plain(class_):
-                continue
             calls = [
-                (called, moment)
-                for called, moment in frame.calls
-                if called.startswith(f"{owner}.")
-                and self._keeps(class_, called.partition(".")[2], attribute)
+                (call.name, call.moment)
+                for call in frame.calls
+                if self._keeps(of, call.name, dict(call.arguments), owner, attribute)
             ]
+            since = frame.bound_at(owner)
+            if not calls or since is None:
+                continue
             change = frame.changed_between(name, [moment for _, moment in calls], since)
             if change is not None:
+                class_ = self._instances[of, owner]
                 function = quoted(calls[0][0], most=_SHORT)
+                setter = setters.get((change.moment.number, name))
+                changes = (
+                    f"{quoted(setter, most=_SHORT)} changes {quoted(attribute, most=12)}"
+                    if setter
+                    else f"{quoted(name, most=_SHORT)} changes"
+                )
                 violation = NodeViolation(
                     node_at(change.place),
-                    f"{quoted(name, most=_SHORT)} changes, but {function} keeps its traced value",
+                    f"{changes}, and {function} may reuse the program of another value"
+                    if class_ in self._compared
+                    else f"{changes}, but {function} keeps its traced value",
                     help=f"pass the value as an argument, or make a new object for `{owner}`",
-                    notes=("static arguments are compared by identity, unless they have `__eq__`",),
+                    notes=(
+                        f"JAX looks up programs by the hash of `{owner}`, which must not change"
+                        if class_ in self._compared
+                        else "static arguments are compared by identity, unless they have `__eq__`",
+                    ),
                 )
-                at = number if number is not None else change.body
-                yield (class_, f"self.{attribute}"), ModuleViolation(at, violation)
+                at = number if number is not None else change.moment.statement
+                found = (class_, f"self.{attribute}"), ModuleViolation(at, violation)
+                if setter:
+                    self._by_calls.append(found)
+                else:
+                    yield found
 
-    def _keeps(self, class_: str, method: str, attribute: str) -> bool:
-        """Whether a compiled method reads an attribute of its static object."""
-        jitted = self._jitted.get(f"{class_}.{method}")
-        return jitted is not None and any(
-            reader.read.owner == class_
-            and reader.function.outside
-            and reader.read.name.partition(".")[2] == attribute
-            and reader.name in self._reach(jitted.of or f"{class_}.{method}")
-            for reader in self._readers
+    def _set_by_methods(self, of: str, frame: ScopeFrame) -> Iterator[tuple[str, StateChange]]:
+        """Yield the attributes that calls of methods assign, each with what is called."""
+        for call in frame.calls:
+            owner, _, method = call.name.partition(".")
+            class_ = self._instances.get((of, owner), "")
+            function = self._module.functions.get(f"{class_}.{method}")
+            if not class_ or function is None or function.kinds:
+                continue
+            reached = self._reach(function.function.name)
+            assigned = [
+                each
+                for each in self._assignments
+                if each.owner == class_ and each.function in reached
+            ]
+            if any(each.renews for each in assigned):
+                continue
+            for each in assigned:
+                name = f"{owner}.{each.name.partition('.')[2]}"
+                constant = each.constant or (call.constants if each.is_name else "")
+                if each.always:
+                    yield call.name, StateChange(name, call.place, call.moment, constant)
+
+    def _keeps(
+        self, of: str, name: str, arguments: Mapping[int | str, str], owner: str, attribute: str
+    ) -> bool:
+        """Whether a call compiles what it reads of an attribute of an object."""
+        first, _, method = name.partition(".")
+        class_ = self._instances.get((of, owner), "")
+        if not class_ or not self._is_plain(class_, _PYTREES):
+            return False
+        if method:
+            jitted = self._jitted.get(f"{class_}.{method}")
+            return (
+                first == owner
+                and jitted is not None
+                and any(
+                    reader.read.owner == class_
+                    and reader.function.outside
+                    and reader.read.name.partition(".")[2] == attribute
+                    and reader.name in self._reach(jitted.of or f"{class_}.{method}")
+                    for reader in self._readers
+                )
+            )
+        jitted = self._jitted.get(name)
+        if jitted is None:
+            return False
+        function = jitted.of or name
+        static = {
+            jitted.parameters[at]
+            for at in jitted.how.static
+            if -1 < at < len(jitted.parameters) and arguments.get(at) == owner
+        }
+        static |= {word for word in jitted.how.static_names if arguments.get(word) == owner}
+        read = {
+            attr
+            for reader, parameter, attr in self._parameter_reads
+            if reader == function and parameter in static
+        }
+        return attribute in read or any(
+            (f"{class_}.{method}", attribute) in self._method_reads for method in read
         )
 
-    def _is_plain(self, name: str) -> bool:
-        """Whether a class has no bases and no decorators."""
+    def _is_plain(self, name: str, decorators: Collection[str] = ()) -> bool:
+        """Whether a class has no bases, and no decorators but these."""
         class_ = self._module.classes.get(name)
-        return class_ is not None and not class_.bases and not class_.decorators
+        return (
+            class_ is not None
+            and not class_.bases
+            and all(each.rpartition(".")[2] in decorators for each in class_.decorators)
+        )
 
     def _in_functions(self) -> Iterator[tuple[tuple[str, str], ModuleViolation]]:
         """Yield what other functions assign."""
@@ -260,7 +339,9 @@ class _Module:
         """Whether the state has a value from the start, which a trace may have kept."""
         if not read.owner:
             root = read.name.partition(".")[0]
-            first = next((each for each in self._frame.changes if each.name == root), None)
+            frames = (dict(fact.frames)[""] for fact in self._facts)
+            changes = (change for frame in frames for change in frame.changes)
+            first = next((change for change in changes if change.name == root), None)
             return first is not None and first.constant != "None"
         return any(
             not each.is_nothing and each.function.endswith(("__init__", "__post_init__"))
