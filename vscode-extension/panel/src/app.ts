@@ -58,6 +58,8 @@ export class App {
   private model: Model | undefined;
   private boxes: Boxes | undefined;
   private chosen: readonly number[] = [];
+  /** The line that was opened by its address: it stays chosen when the graph has been laid out. */
+  private opened: { readonly tab: TextTab; readonly line: number } | undefined;
   private cursor: { uri: string; position: Position } | undefined;
   /** Whether something was chosen here after the cursor had moved: then that is what is brought into view. */
   private choosing = false;
@@ -422,7 +424,8 @@ export class App {
     if (tab !== undefined) {
       this.tabs.open(tab);
       this.chooseLine(kind, line, false);
-      this.texts[tab].choose([line]);
+      this.opened = { tab, line };
+      this.markChosen();
     }
   }
 
@@ -479,6 +482,7 @@ export class App {
       return;
     }
     this.chosen = kernels;
+    this.opened = undefined;
     this.choosing = true;
     this.tellCrumbs(kernels.length === 1 ? `k${kernels[0] ?? 0}` : "");
     this.markChosen();
@@ -487,6 +491,7 @@ export class App {
   }
 
   private chooseLine(kind: Kind, line: number, focus: boolean): void {
+    this.opened = undefined;
     const content = this.contents.get(kind);
     if (content === undefined || content === "asked") {
       return;
@@ -508,6 +513,10 @@ export class App {
     this.list.choose(this.chosen);
     const tab = this.tabs.current;
     if (!isText(tab)) {
+      return;
+    }
+    if (this.opened?.tab === tab) {
+      this.texts[tab].choose([this.opened.line]);
       return;
     }
     const content = this.contents.get(this.kindOf(tab));

@@ -110,8 +110,8 @@ export class Report {
     addEventListener("afterprint", () => {
       this.printed.replaceChildren();
     });
-    addEventListener("hashchange", () => {
-      this.go();
+    addEventListener("hashchange", ({ newURL }) => {
+      this.go(new URL(newURL).hash); // the page may have replaced it since, by what is shown
     });
   }
 
@@ -282,9 +282,9 @@ export class Report {
     }
   }
 
-  /** Shows what the page's address names. */
-  private go(): void {
-    const match = TARGET.exec(location.hash);
+  /** Shows what an address of the page names. */
+  private go(hash = location.hash): void {
+    const match = TARGET.exec(hash);
     const [pane] = this.panes;
     if (match === null || pane === undefined) {
       return;
