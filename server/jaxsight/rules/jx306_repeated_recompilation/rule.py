@@ -1,10 +1,11 @@
 """JX306: a call site has a function compiled for many types or static values.
 
-That is seen in a run of the user's program, or in the text (a loop calls a jitted function of the
-module with another static value or another shape in every iteration).
+That is seen in a run of the user's program, in the text (a loop calls a jitted function of the
+module with another static value or another shape in every iteration), or in a trace of the loop.
 """
 
-# Longer than most rules: a run and the text of a loop show it, each in its own way.
+# Longer than most rules: a run, the text of a loop and the trace of a loop show it, each in its own
+# way.
 
 from __future__ import annotations
 
@@ -12,22 +13,132 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
+from jaxsight.rules.program.view import ProgramView
 from jaxsight.rules.recompilation import FIRST_SHAPES, Miss, named
 from jaxsight.rules.rule import NodeViolation, Rule, Violation
-from jaxsight.rules.text.expressions import FunctionNode, argument_of, dotted
+from jaxsight.rules.text.expressions import FunctionNode, argument_of, call_operands, dotted
 from jaxsight.rules.text.jitted import JitFunction, JittedCalls
-from jaxsight.rules.text.python_loops import InLoops, PythonLoop
+from jaxsight.rules.text.python_loops import FEW, InLoops, PythonLoop
 from jaxsight.rules.text.scopes import NameScope
 from jaxsight.rules.text.statements import written
-from jaxsight.rules.wording import quoted
+from jaxsight.rules.wording import cut, quoted
 from jaxsight.text.names import bound_in, read_in
 from jaxsight.text.units import count
+from jaxsight.wire.chunks import Span
+from jaxsight.wire.primitives import JITS
+from jaxsight.wire.program import LITERAL, ProgramValue, Step
 
 RULE = Rule(
     __name__, "Call site triggers repeated recompilation.", severity="warning", always=False
 )
+
+# Which calls of a Python loop compile, by the types that a trace of the loop passes to them.
+
+_LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+_LEAST = 3
+"""So many calls show that one of them differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """The calls of a jitted function from one place in a loop, in order."""
+
+    function: str
+    span: Span
+    arguments: Sequence[str]
+    """By operand: the argument as it is written; nothing where that is not known."""
+    types: Sequence[tuple[ProgramValue, ...]]
+    """Of the operands of each call."""
+
+    @staticmethod
+    def of(view: ProgramView) -> Iterator[_Calls]:
+        """Yield those of a program with the user's own functions."""
+        own = {(call.span, call.name.rpartition(".")[2]) for call in view.calls if call.name}
+        groups: dict[tuple[Span, str], list[Step]] = defaultdict(list)
+        for step in view.program.body.steps:
+            if step.primitive in JITS and step.span is not None:
+                called = (step.span, str(step.parameter("name")))
+                if called in own:
+                    groups[called].append(step)
+        for (span, _), steps in groups.items():
+            nodes = view.syntax(span)
+            call = next((node for node in nodes if isinstance(node, ast.Call)), None)
+            is_in_loop = any(isinstance(node, _LOOPS) for node in nodes)
+            alike = {len(step.operands) for step in steps}
+            if len(steps) >= _LEAST and call is not None and is_in_loop and len(alike) == 1:
+                types = [tuple(view.program.values[n] for n in step.operands) for step in steps]
+                arguments = [*map(written, call_operands(call))]
+                if len(arguments) != len(types[0]):  # trees are passed
+                    arguments = [""] * len(types[0])
+                yield _Calls(written(call.func), span, arguments, types)
+
+    def named(self, position: int) -> str:
+        """Return an argument as messages name it."""
+        return quoted(self.arguments[position], "an argument", most=18)
+
+    def begin_otherwise(self) -> Violation | None:
+        """Return the finding of a state that the first call makes another type of."""
+        first, second, *others = map(_types, self.types)
+        if first == second or any(other != second for other in others):
+            return None
+        at = next(at for at, pair in enumerate(zip(first, second, strict=True)) if len({*pair}) > 1)
+        before, after = self.types[0][at], self.types[1][at]
+        is_number = before.weak and before.shape == after.shape and before.dtype == after.dtype
+        if after.weak or (not is_number and len(self.types) <= FEW):
+            return None  # layers of other sizes
+        start = before.said if before.origin == LITERAL and before.said else "…"
+        return Violation(
+            f"{quoted(self.function, most=20)} compiles twice: {self.named(at)} is "
+            + ("a Python number at first" if is_number else f"{cut(before.text, 20)} at first"),
+            span=self.span,
+            help=f"begin with the type that it has later: `jnp.{after.dtype}({start})`"
+            if not after.shape
+            else f"begin with an array of the type that it has later, {cut(after.text, 40)}",
+            notes=(f"in later calls it is {cut(after.text, 40)}, which is another program",),
+        )
+
+    def end_smaller(self) -> Violation | None:
+        """Return the finding of a last batch that is smaller."""
+        first, *others, last = self.types
+        if any(_types(other) != _types(first) for other in others):
+            return None
+        for at, (before, after) in enumerate(zip(first, last, strict=True)):
+            rest = before.dtype, before.shape[1:], before.weak
+            if rest == (after.dtype, after.shape[1:], after.weak) and after.shape < before.shape:
+                rows = after.shape[0], before.shape[0]
+                message, help, note = last_batch(self.function, self.arguments[at], *rows)
+                return Violation(message, span=self.span, help=help, notes=(note,))
+        return None
+
+    def differ_often(self) -> Violation | None:
+        """Return the finding of an argument that has many shapes."""
+        for at, values in enumerate(zip(*self.types, strict=True)):
+            shapes = len({value.shape for value in values})
+            if shapes > FEW:
+                return Violation(
+                    f"{quoted(self.function, most=20)} compiles {shapes:,} times in this loop: "
+                    f"the shape of {self.named(at)} changes",
+                    span=self.span,
+                    help="pad it to one size and mask the rest, or to a few sizes",
+                    notes=(f"{len(self.types):,} calls have {shapes:,} shapes",),
+                )
+        return None
+
+
+@RULE.finds_in_program
+def find_in_traces(view: ProgramView) -> Iterator[Violation | None]:
+    """Yield calls in a loop outside of `jit` that compile again because of an argument's type."""
+    if view.is_staged(view.name):
+        return
+    for calls in _Calls.of(view):
+        yield calls.begin_otherwise() or calls.end_smaller() or calls.differ_often()
+
+
+def _types(values: Sequence[ProgramValue]) -> list[tuple[str, tuple[int, ...], bool]]:
+    return [(value.dtype, value.shape, value.weak) for value in values]
 
 
 def last_batch(function: str, argument: str, last: int, others: int) -> tuple[str, str, str]:
