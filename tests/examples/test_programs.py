@@ -151,7 +151,7 @@ def test_the_editor_s_text_counts_not_that_on_disk(tmp_path: Path) -> None:
     assert programs(tmp_path, files, index=index) == [("main.py", "")]
 
 
-def test_tests_with_parameters_of_a_list_come_last() -> None:
+def test_tests_that_use_other_names_come_before_those_that_repeat() -> None:
     text = (
         "class LayerTest(absltest.TestCase):\n"
         "  def setUp(self): ...\n"
@@ -163,7 +163,7 @@ def test_tests_with_parameters_of_a_list_come_last() -> None:
         "  def test_b(self): models.B()\n"
     )
     names = [name.rpartition(".")[2] for name in entries_in(text, frozenset({"models"})).tests]
-    assert names == ["test_a", "test_a_again", "test_b", "test_many"]
+    assert names == ["test_a", "test_b", "test_a_again", "test_many"]
 
 
 @pytest.mark.parametrize(

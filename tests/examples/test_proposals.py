@@ -127,7 +127,7 @@ def convolve(x, mode):
         raise ValueError
     return jnp.convolve(x, x, mode=mode)
 """,
-        "x, mode: f32[N, D]; where N=4, D=8; not told: mode, x",
+        "x: f32[N, D]; mode: 'same'; where N=4, D=8; not told: x",
     ),
     "self": (
         """
@@ -147,15 +147,21 @@ class Linear:
         """
 class Dense(NamedTuple):
     w: Float[Array, "i o"]
-    scale: float
+    mode: Mode
 
     def __call__(self, x):
         return x @ self.w
 
+class Mode(enum.Enum):
+    FAST = 1
+
 def loss(model: Dense, x):
     return model(x).sum()
 """,
-        ("model = Dense(w=jnp.ones((8, 8)), scale=0.5); x: f32[N, D]; where N=4, D=8; not told: x"),
+        (
+            "model = Dense(w=jnp.ones((8, 8)), mode=Mode.FAST); x: f32[N, D]; where N=4, D=8; not"
+            " told: x"
+        ),
     ),
     "subclasses of an abstract class": (
         """
@@ -173,7 +179,7 @@ class Euler(AbstractSolver):
 def solve(solver: AbstractSolver, x):
     return solver.step(x)
 """,
-        "solver = AbstractSolver(); x: f32[N, D]; where N=4, D=8; not told: x",
+        "solver = AbstractSolver(); x: f32[N, D]; where N=4, D=8; not told: solver, x",
     ),
     "types of the module": (
         """
@@ -197,6 +203,15 @@ def loss(params, batch):
     return jnp.sum(jnp.where(mask & kept, inputs @ params["w"], 0.0))
 """,
         "params: {'w': f32[N, D]}; batch: f32[N, D]; where N=4, D=8; not told: batch, params",
+    ),
+    "ranks that differ": (
+        """
+def cross_entropy(logits, labels):
+    assert logits.ndim == labels.ndim + 1
+    picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
+    return -picked.mean()
+""",
+        "logits: f32[N, D]; labels: i32[N]; where N=4, D=8",
     ),
     "siblings of `key`, and arguments of JAX's functions": (
         """

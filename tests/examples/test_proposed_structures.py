@@ -29,6 +29,14 @@ def heads(x, y):
 """,
         "x: f32[b, t, D]; y: f32[N, D]; where b=4, t=8, D=16, N=32; not told: y",
     ),
+    "sizes that are one less": (
+        """
+def advantages(rewards, values, gamma):
+    deltas = rewards + gamma * values[1:] - values[:-1]
+    return jnp.cumsum(deltas)
+""",
+        "rewards, values: f32[N, D]; gamma: f32[]; where N=4, D=8; not told: rewards, values",
+    ),
     "new axes": (
         """
 def distances(x, y):
@@ -46,6 +54,13 @@ def messages(nodes, senders, receivers, weight):
             "nodes: f32[N, D]; senders: i32[N, D]; receivers, weight: f32[N, D]; where N=4, D=8; "
             "not told: nodes, receivers, senders"
         ),
+    ),
+    "slices of a cache": (
+        """
+def updated(cache, k, index):
+    return jax.lax.dynamic_update_slice(cache["k"], k, (0, index, 0))
+""",
+        "cache: {'k': f32[B, N, D]}; k: f32[B, N, D]; index: i32[]; where B=16, N=4, D=8",
     ),
     "dicts in a dict": (
         """
@@ -118,9 +133,10 @@ import chex
 
 def td_error(v, r, action):
     chex.assert_rank([v, r, action], [2, 1, 0])
+    chex.assert_type([v, r, action], [float, float, int])
     return v.sum(-1) - r
 """,
-        "v: f32[N, D]; r: f32[N]; action: f32[]; where N=4, D=8",
+        "v: f32[N, D]; r: f32[N]; action: i32[]; where N=4, D=8",
     ),
 }
 

@@ -21,6 +21,8 @@ _OF_JAX = ("jax.", "jnp.", "lax.")
 _MAINS = frozenset({"main", "run", "cli", "run_main", "_main"})
 _GIVEN = frozenset({"self", "argv", "args", "_", "_argv", "unused_argv", "cfg", "config", "flags"})
 """Parameters of `main` that whoever starts a program passes."""
+_MOST_COMPARED = 100
+"""Tests from which their order is that of the text, as comparing them takes quadratic time."""
 _SETTINGS = re.compile(r"(?:get|make)_(?:\w+_)?(?:config|hyper)\w*")
 """Functions without arguments that call nothing with arrays."""
 
@@ -35,7 +37,10 @@ class Entries:
     """Whether some of them are guarded by `__name__`: they call `main`."""
     mains: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
-    """Those with parameters of a list come last."""
+    """Those that use other wanted names than the ones before come first.
+
+    Those with parameters of a list come last.
+    """
     others: tuple[str, ...] = ()
     """Functions without arguments that use one of the wanted names."""
 
@@ -57,8 +62,8 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
     own = {s.name for s in body if isinstance(s, ast.FunctionDef | ast.ClassDef)}
     is_own = wanted is None
     wanted = frozenset(own) if wanted is None else wanted
-    tests: list[str] = []
-    of_lists: list[str] = []
+    tests: dict[str, set[str]] = {}
+    of_lists: dict[str, set[str]] = {}
     mains: list[str] = []
     others: list[str] = []
     for name, function, cls in _functions(body):
@@ -68,11 +73,11 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
         if last.startswith("test") and (cls is not None or last != "test" or reaches):
             needs = set(_required(function)) - {"self"}
             if not needs:
-                tests.append(name)
+                tests[name] = _uses(function, wanted)
             elif any(
                 "param" in ast.unparse(decorator).lower() for decorator in function.decorator_list
             ):
-                of_lists.append(name)
+                of_lists[name] = _uses(function, wanted)
         elif cls is not None:
             continue
         elif last in _MAINS and set(_required(function)) <= _GIVEN:
@@ -88,7 +93,7 @@ def entries_in(text: str, wanted: frozenset[str] | None = None) -> Entries:
         or (is_own and not own),
         any(isinstance(s, ast.If) and is_main_guard(s.test) for s in body),
         tuple(mains),
-        (*tests, *of_lists),
+        (*_varied(tests), *_varied(of_lists)),
         tuple(others),
     )
 
@@ -110,6 +115,29 @@ def _functions(
 
 def _required(function: ast.FunctionDef) -> list[str]:
     return [p.arg for p, default in with_defaults(function.args) if default is None]
+
+
+def _uses(function: ast.FunctionDef, wanted: frozenset[str]) -> set[str]:
+    """Return the wanted names that a function uses, and the attributes of these."""
+    uses: set[str] = set()
+    for node in ast.walk(function):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in wanted:
+                uses |= {name, attribute}
+            case ast.Name(id=name) if name in wanted:
+                uses.add(name)
+    return uses
+
+
+def _varied(tests: dict[str, set[str]]) -> Iterator[str]:
+    """Yield the tests, those that use most names that the ones before do not use first."""
+    left, used = dict(tests), set[str]()
+    while left:
+        name = max(left, key=lambda test: (len(left[test] - used), bool(left[test])))
+        if len(left) > _MOST_COMPARED:
+            name = next(iter(left))
+        used |= left.pop(name)
+        yield name
 
 
 def _acts(statement: ast.stmt, wanted: set[str] | frozenset[str]) -> bool:

@@ -33,6 +33,7 @@ class ParameterKind(Enum):
     """A dict whose keys are known."""
     OBJECT = auto()
     """An object of a class; the detail is the name of the class."""
+    DTYPE = auto()
     AXIS = auto()
     INTEGER = auto()
     FLOAT = auto()
@@ -94,7 +95,7 @@ _ROWS = tuple(
     for pattern, kind in (
         (r"^(?:\w+\.)*(?:Mapping|MutableMapping|dict|Dict)\b", ParameterKind.OTHER),
         (r"^(?:\w+\.)*(?:Callable\b|\w*(?:Fn|Fun|Function)(?:\[.*\])?$)", ParameterKind.OTHER),
-        (r"(?i:^(?:\w+\.)*(?:DType\w*|dtype)(?:\s*\|.*)?$)", ParameterKind.OTHER),
+        (r"(?i:^(?:\w+\.)*(?:DType\w*|dtype)(?:\s*\|.*)?$)", ParameterKind.DTYPE),
         (rf"^(?:\w+\.)*Shape(?:\s*\|.*)?$|{_LIST}\[int\b", ParameterKind.OTHER),
         (r"^(?:\w+\.)*(?:PRNGKey|KeyArray|PRNGKeyArray|RandomKey)\b", ParameterKind.KEY),
         (rf"^(?!.*tuple)(?!.*Tuple){_LIST}\[.*(?:Array|ndarray)", ParameterKind.OTHER),
@@ -118,11 +119,14 @@ def kind_in(annotation: str | None, names: ModuleScope, depth: int = 0) -> Infer
     match definition.node if definition is not None else None:
         case None | ast.ClassDef():
             return what
+        case ast.Call(func=func, args=[_, first, *_]) if ast.unparse(func).endswith("NewType"):
+            value: ast.expr = first
         case ast.FunctionDef() | ast.Call():
             return UNKNOWN
+        case ast.expr() as value:
+            pass
     assert definition is not None
-    alias = ast.unparse(definition.node)
-    return kind_in(alias, ModuleScope(definition.source, names.library), depth + 1)
+    return kind_in(ast.unparse(value), ModuleScope(definition.source, names.library), depth + 1)
 
 
 def _kind_written(annotation: str | None) -> Inferred:
@@ -192,6 +196,8 @@ class Clues:
     """A `jax.jit` makes it static."""
     is_argument: bool = False
     """It is an argument of a constructor."""
+    prefix: str = ""
+    """What the name of the constructor's class has before its last dot."""
 
     @property
     def numpy(self) -> str:
@@ -257,14 +263,16 @@ SCALAR = re.compile(
 )
 
 
-Row = tuple[Callable[[Clues], object], ParameterKind | Callable[[Clues], Inferred]]
+Row = tuple[Callable[[Clues], object], ParameterKind | Inferred | Callable[[Clues], Inferred]]
 
 
 def kind_of(clues: Clues) -> Inferred:
     """Return what a parameter is."""
     for holds, kind in ROWS:
         if holds(clues):
-            return Inferred(kind) if isinstance(kind, ParameterKind) else kind(clues)
+            if isinstance(kind, ParameterKind):
+                return Inferred(kind)
+            return kind if isinstance(kind, Inferred) else kind(clues)
     return Inferred(ParameterKind.ARRAY)
 
 
@@ -272,7 +280,7 @@ def _annotated(clues: Clues) -> Inferred:
     return clues.annotated
 
 
-_SAID = PLAIN | {ParameterKind.KEY}
+_SAID = PLAIN | {ParameterKind.DTYPE, ParameterKind.KEY}
 """Annotations that names do not change."""
 
 ROWS: tuple[Row, ...] = (
@@ -290,7 +298,12 @@ ROWS: tuple[Row, ...] = (
     # Uses in the body.
     (lambda c: c.is_annotated(ParameterKind.OBJECT) and c.uses.called, _annotated),
     (lambda c: c.uses.called, ParameterKind.OTHER),
+    (
+        lambda c: c.uses.choices and not c.uses.array,
+        lambda c: Inferred(ParameterKind.LITERAL, c.uses.choices[0]),
+    ),
     (lambda c: c.uses.random and not c.is_annotated(ParameterKind.INTEGER), ParameterKind.KEY),
+    (lambda c: c.uses.dtype and not c.uses.array, ParameterKind.DTYPE),
     (lambda c: c.uses.shape_like and c.is_annotated(ParameterKind.INTEGER), ParameterKind.INTEGER),
     (lambda c: c.uses.shape_like and not c.uses.array, ParameterKind.OTHER),
     (lambda c: c.uses.keys and not c.uses.shape.find().least, ParameterKind.DICT),

@@ -161,7 +161,7 @@ class _Facts:
                 facts.shape.set_rank(len(sizes))
                 facts.integer = facts.integer or dtype.startswith(("int", "uint"))
                 for i, size in enumerate(sizes):
-                    facts.shape.dim(i).unify(self._dim(size))
+                    facts.shape.fix(i, self._dim(size))
             case Key():
                 facts.random = True
             case TreeNode("dict", children, keys):
@@ -173,7 +173,7 @@ class _Facts:
     def _dim(self, size: Size) -> Dim:
         match size:
             case Number(value):
-                return Dim(number=value)
+                return Dim(number=value, is_one=value == 1)
             case NamedSize(name):
                 number = self._constants.get(name)
                 return self._sized.setdefault(name, Dim(name=name, number=number))
@@ -192,9 +192,11 @@ class _Facts:
                 sizes = sizes[said.shape.index("...") :] if said.shape[0] == "..." else []
             for i, size in enumerate(reversed(sizes), start=1):
                 name = Number(int(size)) if size.isdigit() else NamedSize(size)
-                shape.dim(-i).unify(self._dim(name))
-        elif said.rank is not None:
-            root.suggest(said.rank)
+                shape.fix(-i, self._dim(name))
+        elif said.rank is not None and root.rank is None and root.likely is None:
+            root.likely = said.rank
+            if said.square:
+                shape.dim(-1).unify(shape.dim(-2))
 
 
 def _constant(text: str) -> Const | None:

@@ -25,6 +25,10 @@ _BY = re.compile(
     r"[ \t]+(?:\w{1,20}[ \t]+)?(?:matrix|array|vector|tensor|image|grid|ndarray)"
 )
 """`an N x 3 matrix`."""
+_ABOUT = (
+    r"[`*]*\b{name}\b[`*]*[ \t]*(?:has|have|is|of|with|:|-)?[ \t]*(?:an?[ \t]+\w+[ \t]+of[ \t]+)?"
+    r"(?:the[ \t]+)?shapes?[ \t]*(?:of|is|:|=)?[ \t]*`*[(\[]([^()\[\]\n]{{0,60}})[)\]]"
+)
 _SCALAR = re.compile(
     r"^\W*(?:an?\s+)?(?:\w+\s+)?(?:scalar|float)\b(?! or )"
     r"|^[^\n.;,(]{0,60}\b(?:constant|length|coefficient|rate|factor|temperature|threshold)\W*$",
@@ -36,6 +40,7 @@ _COUNT = re.compile(
 )
 _VECTOR = re.compile(r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+)?(?:vector|1-?[dD])\b", re.IGNORECASE)
 _MATRIX = re.compile(r"^\W*(?:an?\s+|the\s+)?(?:\w+\s+){0,2}(?:matrix|2-?[dD])\b", re.IGNORECASE)
+_SQUARE = re.compile(r"\b(?:square|symmetric|covariance|PSD|positive.definite)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class Described:
     count: bool = False
     """It is a single integer."""
     rank: int | None = None
+    square: bool = False
 
     @property
     def has_rank(self) -> bool:
@@ -65,12 +71,26 @@ def described(docstring: str, names: Sequence[str]) -> Mapping[str, Described]:
 def _described(docstring: str, name: str) -> Described:
     entry = re.search(_ENTRY.format(name=re.escape(name)), docstring, re.MULTILINE)
     text = _dedented(entry.group(0), entry.group("text")) if entry is not None else ""
+    shape = _shape_in(text)
+    if shape is None and (about := re.search(_ABOUT.format(name=re.escape(name)), docstring)):
+        shape = _sizes(about.group(1))
+    # What Sphinx says of a type: `:type n: int`, `:param int n:`.
+    said = re.search(
+        rf":type[ \t]+{re.escape(name)}:[ \t]*(\w[\w. \[\]]*)"
+        rf"|:param[ \t]+([\w.]+)[ \t]+{re.escape(name)}:",
+        docstring,
+    )
+    kind = (said.group(1) or said.group(2)).strip() if said is not None else ""
+    if kind in ("float", "bool"):
+        text = text or kind
+    rank = 1 if _VECTOR.match(text) else 2 if _MATRIX.match(text) else None
     return Described(
-        _shape_in(text),
+        shape,
         scalar=bool(_SCALAR.match(text)),
         integer=bool(_INTEGER.search(text[:_ABOUT_TYPE])),
-        count=bool(_COUNT.search(text[:_ABOUT_TYPE])),
-        rank=1 if _VECTOR.match(text) else 2 if _MATRIX.match(text) else None,
+        count=bool(_COUNT.search(text[:_ABOUT_TYPE])) or kind == "int",
+        rank=rank,
+        square=bool(rank == 2 and _SQUARE.search(text)),
     )
 
 

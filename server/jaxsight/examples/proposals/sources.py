@@ -111,15 +111,30 @@ def _read(path: str, package: str, changed: Version) -> Definitions:
 class Library:
     """The modules that a file can import, found by their names in folders."""
 
-    def __init__(self, path: str = "") -> None:
-        """Search the folders around a file."""
-        self._folders = tuple(Path(path).parents)[:_HIGHEST] if path else ()
+    def __init__(self, path: str = "", python: str = "") -> None:
+        """Search the folders around a file, and the packages of a Python environment."""
+        self._parents = tuple(Path(path).parents)[:_HIGHEST] if path else ()
+        self._python = python
+
+    @functools.cached_property
+    def _roots(self) -> tuple[Path, ...]:
+        """The folders that modules are searched in."""
+        around = Path(self._python).parents[1:2] if self._python else ()
+        installed = [
+            packages
+            for folder in around
+            for packages in (
+                *folder.glob("lib/python3*/site-packages"),
+                folder / "Lib/site-packages",
+            )
+        ]
+        return *self._parents, *installed
 
     @property
     def package(self) -> str:
         """The package of the file: the folders with an `__init__.py` around it."""
         names: list[str] = []
-        for folder in self._folders:
+        for folder in self._parents:
             if not (folder / "__init__.py").is_file():
                 break
             names.append(folder.name)
@@ -141,7 +156,7 @@ class Library:
         """Return a module by its name; `None` if there is no file of it."""
         relative = Path(*dotted.split("."))
         top = relative.parts[0]
-        for root in self._folders:
+        for root in self._roots:
             if not (root / top).exists() and not (root / f"{top}.py").exists():
                 continue
             for file, package in (
@@ -166,12 +181,22 @@ class ModuleScope:
         if not rest and (definition := DefinedName.of(root, self.source)) is not None:
             return definition
         origin = self.source.aliases.get(root)
-        return self.library.find(f"{origin}.{rest}" if rest else origin) if origin else None
+        definition = self.library.find(f"{origin}.{rest}" if rest else origin) if origin else None
+        if definition is None and rest:
+            outer, _, inner = written.rpartition(".")
+            around = self.find(outer)
+            match around:
+                case DefinedName(ast.ClassDef() as node):
+                    nested = [n for n in node.body if isinstance(n, ast.ClassDef)]
+                    same = next((n for n in nested if n.name == inner), None)
+                    same = same or around.source.classes.get(inner)
+                    return DefinedName(same, around.source) if same is not None else None
+        return definition
 
     def alias(self, module: str) -> str:
         """Return how the module writes another one; empty if it does not import that."""
         for alias, origin in self.source.aliases.items():
-            if origin == module:
+            if origin == module or (module == "jax.numpy" and origin.endswith("lax_numpy")):
                 return alias
         package, _, name = module.rpartition(".")
         alias = self.alias(package) if package else ""

@@ -6,7 +6,7 @@ import ast
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
@@ -53,6 +53,7 @@ class Sizing:
 
     def add(self, name: str, evidence: Evidence) -> None:
         """Take the shape of a parameter, and those of its items."""
+        self._is_laid_out = False
         self._shapes[name] = evidence.shape
         for key, facts in evidence.keys.items():
             if facts.keys:
@@ -95,19 +96,33 @@ class Sizing:
         """Give sizes that nothing is known about to all arrays alike, so that they broadcast."""
         dims = {key: [dim.find() for dim in shape.dims or ()] for key, shape in roots.items()}
         uses = Counter(key for every in dims.values() for key in {id(dim) for dim in every})
+        derived = (dim for every in dims.values() for dim in every if dim.base is not None)
+        origins = {id(dim.origin[0]) for dim in derived}
         for every in dims.values():
             for distance, dim in enumerate(reversed(every)):
                 root = dim.find()
                 is_free = uses[id(dim)] == 1 and not root.name and root.number is None
+                is_free = is_free and root.base is None and id(root) not in origins
                 occurs_once = sum(other.find() is root for other in every) == 1
-                if is_free and occurs_once:
-                    root.unify(self._usual[distance])
+                if is_free and occurs_once and id(root) not in self._written:
+                    usual = self._usual[distance]
+                    if id(usual.find()) in self._written:
+                        usual.unify(root)
+                    else:
+                        root.unify(usual)
 
     def _write(self, dim: Dim) -> None:
         if (key := id(dim)) in self._written:
             return
         if dim.number is not None:
             self._written[key] = Demanded(dim.number)
+            return
+        origin, more = dim.origin
+        if origin is not dim:
+            self._write(origin)
+            size = self._written[id(origin)]
+            number = self.sizes[size] if isinstance(size, str) else size
+            self._written[key] = max(number + more, 1)
             return
         number = next(self._numbers)
         if name := self._name(dim.name):
@@ -129,6 +144,26 @@ class Sizing:
 _NOT_A_FIELD = re.compile(r"\b(?:ClassVar|InitVar)\b")
 _HIGHEST = 3
 """Classes above a class that are searched for fields, a choice: higher ones rarely have any."""
+
+
+def first_member(node: ast.ClassDef) -> str:
+    """Return the first member of an enumeration; empty for other classes."""
+    if not any(re.search(r"(?:Enum|Flag)$", base) for base in _bases(node)):
+        return ""
+    for statement in node.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)]) if not name.startswith("_"):
+                return name
+    return ""
+
+
+def is_abstract(node: ast.ClassDef) -> bool:
+    """Return whether a class is not meant to be instantiated."""
+    return any(base.rpartition(".")[2] in ("ABC", "Protocol") for base in _bases(node)) or any(
+        "abstractmethod" in ast.unparse(decorator)
+        for method in _methods(node)
+        for decorator in method.decorator_list
+    )
 
 
 def constructor(node: ast.ClassDef) -> ast.FunctionDef | None:
@@ -254,9 +289,12 @@ class ExampleWriter:
             case ParameterKind.DICT:
                 return _keyed(clues.uses, self.sizing, self.place)
             case ParameterKind.OBJECT:
-                made = Constructor(clues).expression(self.what.detail)
+                made = Constructor(clues, clues.uses.members).expression(self.what.detail)
                 self.is_guess |= not made
                 return ExpressionGuess(made or f"{self.what.detail}()")
+            case ParameterKind.DTYPE:
+                numpy = clues.numpy
+                return ExpressionGuess(f"{numpy}.float32") if numpy else LiteralGuess("'float32'")
             case ParameterKind.RNGS:
                 nnx = clues.names.alias("flax.nnx")
                 return ExpressionGuess(f"{nnx}.Rngs(0)") if nnx else LiteralGuess("None")
@@ -271,6 +309,8 @@ class ExampleWriter:
     def _dtype(self) -> str:
         """The dtype of the parameter, if it is an array."""
         uses = self.clues.uses
+        if uses.boolean:
+            return "bool"
         return "int32" if uses.integer or self.clues.said.integer else "float32"
 
 
@@ -300,6 +340,8 @@ class Constructor:
     """Writes expressions of objects that the module of a parameter can evaluate."""
 
     clues: Clues
+    members: Mapping[str, Evidence]
+    """What is known of the fields of the object that is made."""
 
     def expression(self, written: str, depth: int = 0) -> str:
         """Return a call such as `Linear(8, 8, key=jax.random.key(0))`; empty if none is known."""
@@ -307,11 +349,14 @@ class Constructor:
         definition = scope.find(written)
         if definition is None or not isinstance(definition.node, ast.ClassDef):
             return ""
-        if depth > _DEEPEST:
+        if member := first_member(definition.node):
+            return f"{written}.{member}"
+        if is_abstract(definition.node) or depth > _DEEPEST:
             return ""
         values: list[str] = []
         made = constructor(definition.node)
-        uses = uses_in(made, definition.source.aliases) if made is not None else {}
+        shown = uses_in(made, definition.source.aliases) if made is not None else {}
+        uses = {**shown, **self.members}
         for name, annotation in arguments_of(definition, scope):
             clues = Clues(
                 name,
@@ -320,6 +365,7 @@ class Constructor:
                 scope=replace(scope, source=definition.source),
                 uses=uses.get(name, Evidence(name)),
                 is_argument=True,
+                prefix=written.rpartition(".")[0],
             )
             if not (value := _argument(clues, depth)):
                 return ""
@@ -332,7 +378,9 @@ def _argument(clues: Clues, depth: int) -> str:
     what = kind_of(clues)
     match what.kind:
         case ParameterKind.OBJECT:
-            return Constructor(clues).expression(what.detail, depth + 1)
+            within = (what.detail, f"{clues.prefix}.{what.detail}")
+            made = (Constructor(clues, {}).expression(each, depth + 1) for each in within)
+            return next(filter(None, made), "")
         case ParameterKind.KEY:
             random = clues.names.alias("jax.random")
             return f"{random}.key(0)" if random else ""

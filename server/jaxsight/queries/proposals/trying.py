@@ -97,7 +97,7 @@ async def outcome_of(
         partial: a call of the function whose unknown arguments are proposed.
         device: the device that code sees.
     """
-    library = Library(document.path)
+    library = Library(document.path, bench.project.environment)
     known = {name: _as_example(text) for name, text in partial.known} if partial else {}
     first = await asyncio.to_thread(infer, document.module, chunk, function, library, known)
     if first is None:

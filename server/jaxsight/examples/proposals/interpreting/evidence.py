@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 #
 # A contradiction is ignored: code that has two branches may demand both.
 
+_LONGEST = 8
+"""Sizes that follow from each other in a chain: longer ones are circles."""
+
 
 @dataclass(eq=False, slots=True)
 class Dim:
@@ -17,6 +20,30 @@ class Dim:
     """A name that the code gives it, as in `B, L, D = x.shape`."""
     number: int | None = None
     parent: Dim | None = None
+    base: Dim | None = None
+    """The size that this one is `more` greater than, as that of `x[1:]` is by -1."""
+    more: int = 0
+    is_one: bool = False
+    """It is 1, and broadcast: nothing follows from what it meets."""
+
+    def plus(self, more: int) -> Dim:
+        """Return a size that is greater by a number."""
+        root = self.find()
+        if root.number is not None:
+            return Dim(number=max(root.number + more, 0))
+        if root.base is not None:
+            return Dim(base=root.base, more=root.more + more) if root.more + more else root.base
+        return Dim(base=root, more=more) if more else root
+
+    @property
+    def origin(self) -> tuple[Dim, int]:
+        """The size that this one follows from, and by how much it is greater."""
+        root, more = self.find(), 0
+        for _ in range(_LONGEST):
+            if root.base is None:
+                break
+            root, more = root.base.find(), more + root.more
+        return root, more
 
     def find(self) -> Dim:
         """Return the representative."""
@@ -29,11 +56,25 @@ class Dim:
         """Make both the same size, unless they are different numbers."""
         one, two = self.find(), other.find()
         numbers = {one.number, two.number} - {None}
-        if one is two or len(numbers) > 1:
+        if one is two or len(numbers) > 1 or one.is_one or two.is_one:
+            return
+        if one.base is not None or two.base is not None:
+            self._unify_origins(other)
             return
         two.parent = one
         one.name = one.name or two.name
         one.number = numbers.pop() if numbers else None
+
+    def _unify_origins(self, other: Dim) -> None:
+        (one, more), (two, further) = self.origin, other.origin
+        if one is two:
+            return
+        if more == further:
+            one.unify(two)
+        elif further - more > 0 or one.base is not None:
+            one.base, one.more = two, further - more
+        else:
+            two.base, two.more = one, more - further
 
 
 @dataclass(eq=False, slots=True)
@@ -74,6 +115,14 @@ class Shape:
         if index >= 0:
             return shape.front.setdefault(index, Dim())
         return shape.back.setdefault(-index - 1, Dim())
+
+    def fix(self, index: int, dim: Dim) -> None:
+        """Make the size at an index another one; one that is 1 takes its place."""
+        root = self.find()
+        if dim.is_one and root.rank is not None and self.dim(index).find().number is None:
+            root.front[index % root.rank] = dim
+        else:
+            self.dim(index).unify(dim)
 
     def at_least(self, rank: int) -> None:
         """Raise the lowest possible rank."""
@@ -123,9 +172,12 @@ class Shape:
             one, two = two, one
         if two.rank is None and one.rank is not None and not two.set_rank(one.rank):
             return
-        if one.rank is not None:
+        is_broadcast = any(d.find().is_one for s in (one, two) for d in s.front.values())
+        if one.rank is not None and (one.rank != two.rank or is_broadcast):
             for i in range(1, min(one.rank, two.rank or 0) + 1):
                 one.dim(-i).unify(two.dim(-i))
+            return
+        if is_broadcast or any(d.is_one for s in (one, two) for d in s.back.values()):
             return
         for sizes, others in ((one.front, two.front), (one.back, two.back)):
             for index, dim in others.items():
@@ -150,6 +202,7 @@ class Evidence:
     """Uses in arithmetic, which numbers allow too."""
     integer: bool = False
     """It is an index, or integer labels."""
+    boolean: bool = False
     random: bool = False
     """It is passed to `jax.random` as a key."""
     static: bool = False
@@ -157,9 +210,14 @@ class Evidence:
     axis: bool = False
     shape_like: bool = False
     """It is the shape of an array."""
+    dtype: bool = False
     called: bool = False
+    choices: list[str] = field(default_factory=list)
+    """Constants that it is compared with, as source."""
     keys: dict[str, Evidence] = field(default_factory=dict)
     """What is known of the items of a dict, by their keys as source."""
+    members: dict[str, Evidence] = field(default_factory=dict)
+    """What is known of these attributes."""
     tested: bool = False
     """It decides a branch."""
     optional: bool = False
@@ -199,16 +257,19 @@ class Size:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShapeOf:
-    """`x.shape`."""
+    """`x.shape`, or a slice of it."""
 
     shape: Shape
+    start: int | None = None
+    stop: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankOf:
-    """`x.ndim`."""
+    """`x.ndim`, or a number more than it."""
 
     shape: Shape
+    more: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

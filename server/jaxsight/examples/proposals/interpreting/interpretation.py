@@ -21,9 +21,11 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Links,
     Param,
     RankOf,
+    ShapeOf,
     Size,
     UnknownValue,
     Value,
+    facts_of,
 )
 from jaxsight.source.abstract_interpretation.interpreter import (
     AbstractInterpreter,
@@ -87,6 +89,15 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
                 super().statement(node)
                 if isinstance(value, Param) and value.evidence.optional:
                     self.state.names[name] = value
+            case ast.Match(subject=subject, cases=cases):
+                facts_of(self.evaluate(subject)).choices.extend(
+                    repr(case.pattern.value.value)
+                    for case in cases
+                    if isinstance(case.pattern, ast.MatchValue)
+                    and isinstance(case.pattern.value, ast.Constant)
+                    and isinstance(case.pattern.value.value, str)
+                )
+                super().statement(node)
             case ast.AugAssign(target=ast.Attribute() | ast.Subscript(), value=value):
                 self.evaluate(value)  # a reference is changed so, too
             case _:
@@ -109,6 +120,8 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
                 match self.evaluate(left), self.evaluate(right):
                     case RankOf(shape), Const(int() as rank):
                         shape.suggest(rank)
+                    case Param(evidence), Const(constant):
+                        conditions.choose(evidence, constant)
             case _:
                 return self.evaluate(node)
         return UNKNOWN
@@ -205,9 +218,13 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
                 values.append(self.evaluate(element))
                 continue
             inner = self.evaluate(element.value)
-            if not isinstance(inner, Items):
+            dims = uses.sizes_of(inner) if isinstance(inner, ShapeOf) else None
+            if isinstance(inner, Items):
+                values += inner.values
+            elif dims is not None:
+                values += map(Size, dims)
+            else:
                 return UNKNOWN
-            values += inner.values
         return Items(tuple(values))
 
     def _unary(self, op: ast.unaryop, operand: Value) -> Value:
@@ -227,7 +244,11 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
         match left, op, right:
             case _, ast.MatMult(), _:
                 return uses.matmul(left, right)
-        return uses.arithmetic(self.links, left, right)
+            case ((ShapeOf() | Items()), ast.Add(), (ShapeOf() | Items())):
+                return uses.joined(left, right)
+        if isinstance(left, RankOf) and not isinstance(op, ast.Add | ast.Sub):
+            return UNKNOWN
+        return uses.arithmetic(self.links, left, right, is_sum=isinstance(op, ast.Add))
 
     def _comparison(self, node: ast.Compare) -> Value:
         value = self.evaluate(node.left)
@@ -237,6 +258,8 @@ class BodyInterpreter(AbstractInterpreter[_Values, Value]):
                 conditions.among(value, other)
                 return UNKNOWN
             if isinstance(other, Const) and isinstance(other.value, str):
+                if isinstance(value, Param):
+                    conditions.choose(value.evidence, other.value)
                 return UNKNOWN
             value = uses.arithmetic(self.links, value, other)
         return value

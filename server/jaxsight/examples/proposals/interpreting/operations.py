@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from jaxsight.examples.proposals.interpreting import conditions
@@ -14,6 +15,7 @@ from jaxsight.examples.proposals.interpreting.evidence import (
     Const,
     Dim,
     Dotted,
+    Evidence,
     Items,
     Param,
     RankOf,
@@ -33,6 +35,8 @@ from jaxsight.examples.proposals.interpreting.uses import (
     as_integer,
     as_shape,
     matmul,
+    of_same_rank,
+    size_of,
     transposed,
 )
 from jaxsight.text.names import words
@@ -128,9 +132,6 @@ _BINARY = words(
 )
 
 
-_NO_USES = words("isinstance callable hasattr getattr map filter")
-
-
 def result_of(function: Dotted, call: LibraryCall) -> Value:
     """Return the value of a call of a library's function, or of a method of an array."""
     if function.bound is not None:
@@ -139,13 +140,21 @@ def result_of(function: Dotted, call: LibraryCall) -> Value:
     tail = path[-1]
     if not {"random", "jrandom", "jr"}.isdisjoint(path[:-1]):
         return _random(tail, call)
-    if function.dotted in _NO_USES or (tail == "update" and function.bound is None):
+    match function.dotted, call.arguments:
+        case "getattr", [Param(evidence), Const(str() as name)]:
+            return Param(evidence.members.setdefault(name, Evidence(name)))
+        case "isinstance" | "callable" | "hasattr" | "getattr" | "map" | "filter", _:
+            return UNKNOWN
+    if tail == "update" and function.bound is None:
         return UNKNOWN
+    if path[0] == "str" and function.bound is not None:
+        return function.bound
     if (operation := OPERATIONS.get(tail)) is not None:
         return operation(call)
     if (of_an_array := ARRAY_OPERATIONS.get(tail)) is not None:
         shape = call.array(0)
         return of_an_array(call, shape) if shape is not None else UNKNOWN
+    facts_of(call.keywords.get("dtype", UNKNOWN)).dtype = True
     is_binary = tail in _BINARY
     if tail in REDUCTIONS and not (
         is_binary and len(call.arguments) > 1 and "axis" not in call.keywords
@@ -157,10 +166,21 @@ def result_of(function: Dotted, call: LibraryCall) -> Value:
             facts_of(value).array += 1
             result = value if i == 0 else arithmetic(call.links, result, value)
         return Arr(result.evidence.shape) if isinstance(result, Param) else result
-    if tail in _UNARY:
-        return _elementwise(call)
-    is_array = path[0] in ("jax", "lax", "numpy", "scipy") and "tree" not in path
-    return Arr(Shape(), loose=True) if is_array else UNKNOWN
+    return _elementwise(call) if tail in _UNARY else _other(path, call.arguments)
+
+
+def _other(path: Sequence[str], arguments: Sequence[Value]) -> Value:
+    """Return the result of a function that is not known: its operands are arrays if it is JAX's."""
+    root, tail = path[0], path[-1]
+    if root in ("jax", "lax", "numpy", "scipy") and "tree" not in path:
+        return Arr(Shape(), loose=True)
+    if tail.startswith(("check_arraylike", "promote_", "ensure_arraylike")):
+        arrays = [value for value in arguments if not isinstance(value, Const)]
+        for value in arrays:
+            as_array(value)
+        single = len(arrays) == 1 and not tail.startswith("promote_")
+        return arrays[0] if single else Items(tuple(arrays))
+    return UNKNOWN
 
 
 def _random(tail: str, call: LibraryCall) -> Value:
@@ -235,9 +255,10 @@ def _reduced(call: LibraryCall) -> Value:
     dims = shape.dims
     if not isinstance(keeps, Const) or dims is None:
         return Arr(Shape(), loose=True)
-    if keeps.value:
-        return Arr(Shape.of([Dim() for _ in dims]), loose=True)
     removed = {number % len(dims) for number in axes} if dims else set()
+    if keeps.value:
+        kept = [Dim(is_one=True) if i in removed else dim for i, dim in enumerate(dims)]
+        return Arr(Shape.of(kept))
     return Arr(Shape.of([dim for i, dim in enumerate(dims) if i not in removed]))
 
 
@@ -245,11 +266,28 @@ def _transpose(call: LibraryCall, shape: Shape) -> Value:
     axes: Sequence[Value] = call.arguments[1:]
     if len(axes) == 1 and isinstance(axes[0], Items):
         axes = axes[0].values
+    numbers = _integers(*axes)
     if not axes:
         return transposed(shape)
-    if sorted(_integers(*axes)) == list(range(len(axes))):
-        shape.set_rank(len(axes))
-    return Arr(Shape(), loose=True)
+    if len(numbers) != len(axes) or sorted(numbers) != list(range(len(numbers))):
+        return Arr(Shape(), loose=True)
+    shape.set_rank(len(numbers))
+    return Arr(Shape.of([shape.dim(number) for number in numbers]))
+
+
+def _swapaxes(call: LibraryCall, shape: Shape) -> Value:
+    for axis in call.arguments[1:3]:
+        _axis(axis)
+    numbers = _integers(*call.arguments[1:3])
+    for number in numbers:
+        shape.dim(number)
+    dims = shape.dims
+    if dims is None or len(numbers) < 2 or not all(-len(dims) <= n < len(dims) for n in numbers):
+        return Arr(Shape(), loose=True)
+    dims = list(dims)
+    one, two = numbers
+    dims[one], dims[two] = dims[two], dims[one]
+    return Arr(Shape.of(dims))
 
 
 def _reshape(call: LibraryCall) -> Value:
@@ -275,23 +313,46 @@ def _concatenated(call: LibraryCall) -> Value:
     return Arr(Shape(), loose=True)
 
 
-def _created(call: LibraryCall) -> Value:
+def _created(call: LibraryCall, *, dtype: int = 1) -> Value:
+    """Return a new array; `dtype` is the position of that argument."""
+    facts_of(call.get(dtype, "dtype")).dtype = True
     return Arr(as_shape(call.get(0, "shape")))
 
 
-def _counted(call: LibraryCall) -> Value:
-    """Return the result of functions whose first two arguments are Python integers."""
+def _eye(call: LibraryCall) -> Value:
     for value in call.arguments[:2]:
         as_integer(value)
-    return Arr(Shape(), loose=True)
+    dim = size_of(call.get(0))
+    return Arr(Shape.of([dim, size_of(call.get(1)) if len(call.arguments) > 1 else dim]))
+
+
+def _range(call: LibraryCall) -> Value:
+    for value in call.arguments:
+        as_integer(value)
+    return Arr(Shape.of([size_of(call.get(0)) if len(call.arguments) == 1 else Dim()]))
 
 
 def _one_hot(call: LibraryCall) -> Value:
+    """Return the result of `one_hot`: the indices' axes, and one more at the end."""
     as_index(call.get(0))
-    as_integer(call.get(1, "num_classes"))
-    if (shape := call.array(0)) is not None:
-        shape.suggest(1)
-    return Arr(Shape(), loose=True)
+    count = call.get(1, "num_classes")
+    as_integer(count)
+    if (shape := call.array(0)) is None:
+        return UNKNOWN
+    last, dims = size_of(count), shape.dims
+    if dims is not None:
+        return Arr(Shape.of([*dims, last]))
+    shape.suggest(1)
+    return Arr(Shape(front={0: shape.dim(0)}, back={0: last}, least=2, likely=2))
+
+
+def _along_axis(call: LibraryCall) -> Value:
+    array, indices = call.array(0), call.array(1)
+    as_index(call.get(1))
+    if array is None or indices is None:
+        return Arr(Shape(), loose=True)
+    call.links.append((array, indices))
+    return Arr(indices)
 
 
 def _take(call: LibraryCall) -> Value:
@@ -302,7 +363,7 @@ def _take(call: LibraryCall) -> Value:
 
 def _length(call: LibraryCall) -> Value:
     match call.arguments:
-        case [ShapeOf(shape)]:
+        case [ShapeOf(shape, None, None)]:
             return RankOf(shape)
         case [Param(evidence)]:
             return Size(evidence.shape.dim(0)) if evidence.array else UNKNOWN
@@ -312,7 +373,14 @@ def _length(call: LibraryCall) -> Value:
 
 
 def _cond(call: LibraryCall) -> Value:
+    facts_of(call.get(0)).boolean = True
     facts_of(call.get(0)).shape.set_rank(0)
+    return UNKNOWN
+
+
+def _fori_loop(call: LibraryCall) -> Value:
+    for value in call.arguments[:2]:
+        as_integer(value)
     return UNKNOWN
 
 
@@ -328,25 +396,70 @@ def _flat(call: LibraryCall) -> Value:
     return Arr(Shape.of([Dim()]))
 
 
+def _updated(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_update_slice(operand, update, indices)`."""
+    return _at_indices(call.arguments[:2], call.get(2, "start_indices"))
+
+
+def _sliced(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_slice(operand, indices, sizes)`."""
+    _at_indices(call.arguments[:1], call.get(1))
+    return Arr(as_shape(call.get(2)), loose=True)
+
+
+def _at_indices(arrays: Sequence[Value], indices: Value) -> Value:
+    shapes = [shape for value in arrays if (shape := as_array(value)) is not None]
+    if isinstance(indices, Items):
+        for shape in shapes:
+            shape.set_rank(len(indices.values))
+        for value in indices.values:
+            _scalar_index(value)
+    return Arr(shapes[0]) if shapes else UNKNOWN
+
+
+def _scalar_index(value: Value) -> None:
+    as_index(value)
+    facts_of(value).shape.set_rank(0)
+
+
+def _sliced_in_dim(call: LibraryCall) -> Value:
+    """Return the result of `dynamic_slice_in_dim(operand, start, size, axis)` and the like."""
+    _scalar_index(call.get(1))
+    as_integer(call.get(2, "slice_size"))
+    shape = call.array(0)
+    return of_same_rank(shape) if shape is not None else UNKNOWN
+
+
 _BY_NAMES: dict[str, Operation] = {
+    "dynamic_slice": _sliced,
+    "dynamic_update_slice": _updated,
+    "dynamic_slice_in_dim dynamic_index_in_dim": _sliced_in_dim,
     "matmul dot": matmul_call,
     "einsum": einsum,
     "rearrange": rearranged,
     "cond": _cond,
+    "fori_loop": _fori_loop,
+    "assert_equal_shape check_shapes_equal": conditions.equal_shapes,
     "assert_rank": conditions.has_rank,
-    "zeros ones empty full": _created,
-    "eye identity tri arange range fori_loop": _counted,
+    "assert_shape": conditions.has_shape,
+    "assert_type": conditions.has_type,
+    "zeros ones empty": _created,
+    "full": partial(_created, dtype=2),
+    "eye identity tri": _eye,
+    "arange range": _range,
     "concatenate stack hstack vstack column_stack": _concatenated,
     "len": _length,
     "one_hot": _one_hot,
     "ravel": _flat,
     "reshape": _reshape,
-    "take take_along_axis": _take,
+    "take": _take,
+    "take_along_axis": _along_axis,
     "update": _update,
 }
 _OF_AN_ARRAY: dict[str, Callable[[LibraryCall, Shape], Value]] = {
     "cho_factor cholesky det eig eigh eigvals eigvalsh expm inv lu slogdet trace": square,
     "qr svd pinv matrix_rank": matrix,
+    "moveaxis swapaxes": _swapaxes,
     "ndim": lambda call, shape: RankOf(shape),
     "shape": lambda call, shape: ShapeOf(shape),
     "transpose": _transpose,

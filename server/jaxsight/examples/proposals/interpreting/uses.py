@@ -91,8 +91,11 @@ def as_shape(value: Value) -> Shape:
             for inner in values:
                 as_integer(inner)
             return Shape.of([size_of(inner) for inner in values])
-        case ShapeOf(shape):
+        case ShapeOf(shape, None, None):
             return shape
+        case ShapeOf():
+            dims = sizes_of(value)
+            return Shape.of(dims) if dims is not None else Shape()
         case Size(dim):
             return Shape.of([dim])
     return Shape()
@@ -120,6 +123,12 @@ def size_of(value: Value) -> Dim:
     return Dim()
 
 
+def sizes_of(value: ShapeOf) -> list[Dim] | None:
+    """Return the sizes of a shape or of a slice of it, if the rank is known."""
+    dims = value.shape.dims
+    return None if dims is None else dims[value.start : value.stop]
+
+
 def item_of(value: Value) -> Value:
     """Return what a loop over a value yields."""
     match value:
@@ -130,14 +139,24 @@ def item_of(value: Value) -> Value:
     return UNKNOWN
 
 
+def of_same_rank(shape: Shape) -> Arr:
+    """Return an array of the rank of another one, as far as that is known."""
+    dims = shape.dims
+    return Arr(Shape.of([Dim() for _ in dims]) if dims is not None else Shape(), loose=True)
+
+
 def unpacked(value: Value, count: int, *, starred: bool) -> list[Value]:
     """Return the values of an assignment to several targets."""
     match value:
-        case ShapeOf(shape) if starred:
+        case ShapeOf(shape, None, None) if starred:
             shape.at_least(count - 1)
             return [UNKNOWN] * count
-        case ShapeOf(shape):
+        case ShapeOf(shape, None, None):
             shape.set_rank(count)
+            return [Size(shape.dim(i)) for i in range(count)]
+        case ShapeOf(shape, int() as start, None) if start < 0 and count == -start:
+            return [Size(shape.dim(i)) for i in range(start, 0)]
+        case ShapeOf(shape, None | 0, int() as stop) if stop == count:
             return [Size(shape.dim(i)) for i in range(count)]
         case Items(values) if len(values) == count and not starred:
             return list(values)
@@ -150,7 +169,7 @@ def attribute(value: Value, name: str) -> Value:
         case Dotted(dotted, None):
             return Dotted(f"{dotted}.{name}")
         case Param(evidence) if evidence.instance:
-            return UNKNOWN
+            return Param(evidence.members.setdefault(name, Evidence(name)))
         case Param() | Arr() if name in _OF_ARRAYS or name in _METHODS:
             if name == "size" and isinstance(value, Param):
                 value.evidence.array += 1
@@ -158,11 +177,16 @@ def attribute(value: Value, name: str) -> Value:
             if (shape := as_array(value)) is None:
                 return UNKNOWN
             return _array_attribute(value, shape, name)
+        case Param(evidence):
+            if name in _OF_STRINGS:
+                return Dotted(f"str.{name}", value)
+            return Param(evidence.members.setdefault(name, Evidence(name)))
         case Dotted("at.", bound) if bound is not None:
             return Dotted("at.update", bound)
     return UNKNOWN
 
 
+_OF_STRINGS = frozenset(("lower", "upper", "strip"))
 _OF_ARRAYS = frozenset(("shape", "ndim", "dtype", "size", "T", "mT", "at", "real", "imag"))
 
 
@@ -191,8 +215,25 @@ def transposed(shape: Shape) -> Arr:
     return Arr(Shape.of(dims[::-1]))
 
 
-def arithmetic(links: Links, left: Value, right: Value) -> Value:
+def joined(left: Value, right: Value) -> Value:
+    """Return the sum of two tuples, one of which may be a shape."""
+    parts: list[Value] = []
+    for value in (left, right):
+        match value:
+            case Items(values):
+                parts += values
+            case ShapeOf():
+                if (dims := sizes_of(value)) is None:
+                    return UNKNOWN
+                parts += map(Size, dims)
+    return Items(tuple(parts))
+
+
+def arithmetic(links: Links, left: Value, right: Value, *, is_sum: bool = True) -> Value:
     """Return the value of an elementwise operation on two operands."""
+    match left, right:
+        case RankOf(shape, more), Const(int() as number):
+            return RankOf(shape, more + (number if is_sum else -number))
     if isinstance(left, Size | RankOf) or isinstance(right, Size | RankOf):
         both = (left, right)
         if not any(isinstance(value, Arr) for value in both):
@@ -217,10 +258,21 @@ def arithmetic(links: Links, left: Value, right: Value) -> Value:
         links.append((shapes[0], shapes[1]))
     if not shapes:
         return Arr(Shape(), loose=True) if loose else UNKNOWN
+    match [shape.dims for shape in shapes]:
+        case [[*first], [*second]] if any(d.find().is_one for d in (*first, *second)):
+            return Arr(Shape.of(broadcast(first, second)))
     # An unknown rank is likely above 1.
     ranks = [1.5 if (rank := shape.find().rank) is None else rank for shape in shapes]
     best = ranks.index(max(ranks))
     return Arr(shapes[best], loose=loose and ranks[best] == 0)
+
+
+def broadcast(one: list[Dim], two: list[Dim]) -> list[Dim]:
+    """Return the sizes that two arrays are broadcast to."""
+    longer, shorter = (one, two) if len(one) >= len(two) else (two, one)
+    skipped = len(longer) - len(shorter)
+    pairs = zip(longer[skipped:], shorter, strict=True)
+    return [*longer[:skipped], *(b if a.find().is_one else a for a, b in pairs)]
 
 
 Part = Value | slice
@@ -229,8 +281,8 @@ Part = Value | slice
 def indexed(value: Value, parts: Sequence[Part]) -> Value:
     """Return the value of a subscript."""
     match value, parts:
-        case ShapeOf(of), [part]:
-            return _of_shape(of, part)
+        case ShapeOf(), [part]:
+            return _of_shape(value, part)
         case Items(values), [Const(int() as number)] if -len(values) <= number < len(values):
             return values[number]
         case Items(values), [slice() as part] if part.step is None:
@@ -253,10 +305,19 @@ def indexed(value: Value, parts: Sequence[Part]) -> Value:
     return taken
 
 
-def _of_shape(shape: Shape, part: Part) -> Value:
+def _of_shape(value: ShapeOf, part: Part) -> Value:
     match part:
         case Const(int() as number):
-            return Size(shape.dim(number))
+            if value.start is None and value.stop is None:
+                return Size(value.shape.dim(number))
+            dims = sizes_of(value)
+            if dims is not None and -len(dims) <= number < len(dims):
+                return Size(dims[number])
+            if value.start is not None and value.start >= 0 and number >= 0:
+                return Size(value.shape.dim(value.start + number))
+            return UNKNOWN
+        case slice(start=start, stop=stop, step=None) if value.start is None and value.stop is None:
+            return ShapeOf(value.shape, start, stop)
         case Param(evidence):
             evidence.static = evidence.axis = True
     return UNKNOWN
@@ -273,13 +334,26 @@ def _taken(shape: Shape, parts: Sequence[Part]) -> Arr:
     for part in parts:
         if not isinstance(part, slice | Const | Size):
             as_index(part)
-    dims = shape.dims
-    if arrays or has_new or dims is None:
+    index, dims = _index_dims(arrays), shape.dims
+    if index is None or dims is None:
         return Arr(Shape(), loose=True)
     split = next((i for i, part in enumerate(parts) if _is_ellipsis(part)), len(parts))
     whole = [slice(None)] * (len(dims) - used)
-    taken = zip(dims, (*parts[:split], *whole, *parts[split + 1 :]), strict=False)
-    kept = [dim if part == slice(None) else Dim() for dim, part in taken if isinstance(part, slice)]
+    kept: list[Dim] = []
+    rest, is_inserted = iter(dims), not arrays
+    for part in (*parts[:split], *whole, *parts[split + 1 :]):
+        if _is_new(part):
+            kept.append(Dim(is_one=True))
+            continue
+        dim = next(rest, Dim())
+        match part:
+            case slice():
+                kept.append(_sliced(dim, part))
+            case Const() | Size():
+                pass
+            case _ if not is_inserted:
+                kept += index
+                is_inserted = True
     return Arr(Shape.of(kept))
 
 
@@ -289,6 +363,38 @@ def _is_new(part: Part) -> bool:
 
 def _is_ellipsis(part: Part) -> bool:
     return isinstance(part, Const) and part.value is ...
+
+
+def _index_dims(arrays: Sequence[Value]) -> list[Dim] | None:
+    """Return the sizes of arrays that are indices; `None` if their ranks are not known."""
+    dims: list[Dim] = []
+    for part in arrays:
+        shape = part.evidence.shape if isinstance(part, Param) else None
+        if isinstance(part, Arr) and not part.loose:
+            shape = part.shape
+        known = shape.dims if shape is not None else None
+        if known is None:
+            return None
+        dims = broadcast(dims, known)
+    return dims
+
+
+def _sliced(dim: Dim, part: slice) -> Dim:
+    """Return the size of a slice with constant bounds."""
+    if part.step is not None:
+        return Dim()
+    match part.start, part.stop:
+        case None | 0, None:
+            return dim
+        case int() as start, None if start < 0:
+            return Dim(number=-start)
+        case int() as start, None:
+            return dim.plus(-start)
+        case None | 0, int() as stop if stop < 0:
+            return dim.plus(stop)
+        case int() as start, int() as stop if start >= 0 > stop:
+            return dim.plus(stop - start)
+    return Dim()
 
 
 _MATRIX = re.compile(r"[A-Z]|(?:.*_)?[wW]\d*|(?:.*_)?weights?")
