@@ -117,41 +117,38 @@ async def test_every_page_of_an_editor_is_notified_of_new_answers(
     assert "jaxsight/panelRefresh" not in {name for name, _ in client.notifications}
 
 
-async def test_what_a_page_gives_up_is_cancelled(
-    client: Client, session: FakeSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started, cancelled = asyncio.Event(), asyncio.Event()
+class Endless:
+    """An answer that never comes, and what happens to the wait for it."""
 
-    async def panel(*_: object) -> None:
-        started.set()
+    def __init__(self) -> None:
+        self.started, self.cancelled = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, *_: object) -> None:
+        self.started.set()
         try:
             await asyncio.sleep(PATIENCE)
         except asyncio.CancelledError:
-            cancelled.set()
+            self.cancelled.set()
             raise
 
+
+async def test_what_a_page_gives_up_is_cancelled(
+    client: Client, session: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = Endless()
     await introduce(client)
     page = await browser(client)
     monkeypatch.setattr(session, "panel", panel)
     asking = asyncio.create_task(page.request("jaxsight/panel", {"uri": URI, "function": "f"}))
-    await asyncio.wait_for(started.wait(), PATIENCE)
+    await asyncio.wait_for(panel.started.wait(), PATIENCE)
     asking.cancel()
-    await asyncio.wait_for(cancelled.wait(), PATIENCE)
+    await asyncio.wait_for(panel.cancelled.wait(), PATIENCE)
 
 
 async def test_a_page_cancels_one_request_and_goes_on(
     client: Client, session: FakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started, cancelled = asyncio.Event(), asyncio.Event()
-
-    async def panel(*_: object) -> None:
-        started.set()
-        try:
-            await asyncio.sleep(PATIENCE)
-        except asyncio.CancelledError:
-            cancelled.set()
-            raise
-
+    panel = Endless()
     await introduce(client)
     page = await browser(client)
     params = {"uri": URI, "function": "f"}
@@ -159,10 +156,10 @@ async def test_a_page_cancels_one_request_and_goes_on(
         monkeypatch.setattr(session, "panel", panel)
         request = {"id": 7, "method": "jaxsight/panel", "params": params}
         await socket.connection.send(json.dumps(request))
-        await asyncio.wait_for(started.wait(), PATIENCE)
+        await asyncio.wait_for(panel.started.wait(), PATIENCE)
         await socket.connection.send(json.dumps({"method": "$/cancelRequest", "params": {"id": 8}}))
         await socket.connection.send(json.dumps({"method": "$/cancelRequest", "params": {"id": 7}}))
-        await asyncio.wait_for(cancelled.wait(), PATIENCE)
+        await asyncio.wait_for(panel.cancelled.wait(), PATIENCE)
         monkeypatch.undo()
         assert (await socket.ask("jaxsight/panel", params))["result"]
 
